@@ -82,7 +82,9 @@ def _unlike(what: str, first: Run, other: Run, hint: str) -> StudyError:
 
 def _objectives(problem: Problem) -> str:
     return ", ".join(
-        f"{o.goal} {''.join(o.text.split())}" + (f" in {o.unit}" if o.unit else "")
+        f"{o.goal} {''.join(o.text.split())}"
+        + (f" in {o.unit}" if o.unit else "")
+        + " on a log scale" * o.log
         for o in problem.objectives
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -29,20 +29,32 @@ def sign_of(indicator: Indicator) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSet:
-    """Joint front of all runs, (k, m), and the reference point, (m,), both as losses."""
+    """Joint front of all runs, (k, m), and the reference point, (m,), both as losses.
+
+    ``scales`` maps losses to the units in which indicators are computed, see `Problem.on_scales`.
+    """
 
     joint: Floats  # (k, m)
     point: Floats  # (m,)
+    scales: Callable[[Floats], Floats] = np.asarray
 
     @staticmethod
     def of(
         fronts: Sequence[Floats],  # each (f, m)
         point: Floats,  # (m,)
+        scales: Callable[[Floats], Floats] = np.asarray,
     ) -> ReferenceSet:
-        """Build the reference set of runs from their final fronts and the reference point."""
+        """Build the reference set of runs from their final fronts and the reference point.
+
+        Args:
+            fronts: losses of the runs' final fronts.
+            point: the reference point, as losses.
+            scales: map of losses to the units in which indicators are computed.
+        """
         every = np.vstack(fronts)
         joint = every[nondominated(every)]
-        return ReferenceSet(joint=joint[np.lexsort(joint.T[::-1])], point=point)
+        joint = joint[np.lexsort(joint.T[::-1])]
+        return ReferenceSet(joint=joint, point=point, scales=scales)
 
     def value(self, indicator: Indicator, front: Floats) -> float:
         """Return an indicator of a front, (f, m), against this reference set.
@@ -50,9 +62,9 @@ class ReferenceSet:
         A distance is infinite if the front is empty.
         """
         if indicator == "hypervolume":
-            return hypervolume(front, self.point)
+            return self._volume(front)
         distance = {"igd+": igd_plus, "epsilon": epsilon, "r2": r2}[indicator]
-        found = distance(front, self._best)
+        found = distance(self.scales(front), self.scales(self._best))
         return np.inf if found is None else found
 
     def share(self, volume: float) -> float:
@@ -62,12 +74,15 @@ class ReferenceSet:
         """
         if not len(self.joint):
             return 0.0
-        return hypervolume_share(volume, self.point, self.joint.min(axis=0))
+        ideal = self.scales(self.joint.min(axis=0))
+        return hypervolume_share(volume, self.scales(self.point), ideal)
 
     @property
     def percent(self) -> float:
         """Factor from a hypervolume to percent of the volume between reference and ideal point."""
-        spans = self.point - self.joint.min(axis=0) if len(self.joint) else np.zeros(1)
+        spans = np.zeros(1)
+        if len(self.joint):
+            spans = self.scales(self.point) - self.scales(self.joint.min(axis=0))
         with np.errstate(over="ignore", divide="ignore"):
             factor = 100.0 / float(np.prod(spans)) if (spans > 0).all() else 0.0
         return factor if np.isfinite(factor) else 0.0
@@ -92,13 +107,16 @@ class ReferenceSet:
     def needed(self, course: FrontHistory, level: float) -> int | None:
         """Return how many trials entered the front until it reached a hypervolume; or ``None``."""
         low, high = 0, len(course.rows)
-        if hypervolume(course.front(high), self.point) < level:
+        if self._volume(course.front(high)) < level:
             return None
         while low < high:  # the hypervolume never falls
             middle = (low + high) // 2
-            reached = hypervolume(course.front(middle), self.point) >= level
+            reached = self._volume(course.front(middle)) >= level
             low, high = (low, middle) if reached else (middle + 1, high)
         return low
+
+    def _volume(self, front: Floats) -> float:
+        return hypervolume(self.scales(front), self.scales(self.point))
 
     @property
     def _best(self) -> Floats:

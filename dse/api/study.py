@@ -52,10 +52,11 @@ class Study(StudyResults, StudyChoices):
             depends on: ``{"accuracy": ["bits"]}``; ``None`` means all parameters.
         storage: a storage or its URL; default: ``sqlite:///dse.db``.
         asked: the other keys of a study file: ``minimize`` and ``maximize`` (expressions over
-            metrics), ``question``, ``constraints``, ``unread``, ``reference``, ``baselines``,
-            ``scenarios``, ``fidelities``, ``transfer_from``, ``budget``, ``retries``,
-            ``storage_patience``, ``early_stopping``, ``optimizer``, ``executor``, ``seed``. Without
-            ``minimize`` and ``maximize``, each metric with a goal is an objective. The
+            metrics), ``log_scale`` (objectives that count by their logarithms), ``question``,
+            ``constraints``, ``unread``, ``reference``, ``baselines``, ``scenarios``,
+            ``fidelities``, ``transfer_from``, ``budget``, ``retries``, ``storage_patience``,
+            ``early_stopping``, ``optimizer``, ``executor``, ``seed``. Without ``minimize`` and
+            ``maximize``, each metric with a goal is an objective. The
             ``optimizer`` may be a class, a function or an object of the program, too:
             ``optimizer={"use": Annealing, "cooling": 0.9}``.
 

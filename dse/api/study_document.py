@@ -32,13 +32,15 @@ class StudyOptions(TypedDict, total=False):
 
     ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; the own
     name of a metric suffices if only one evaluator provides it. Without them, each metric with a
-    goal is an objective. Without an ``executor``, measuring functions run in this process. The
-    ``optimizer`` may also be a class, a function or an object of the program.
+    goal is an objective. ``log_scale`` names objectives, by formula or label, that count by their
+    logarithms (``scale: log`` in a study file). Without an ``executor``, measuring functions run in
+    this process. The ``optimizer`` may also be a class, a function or an object of the program.
     """
 
     question: str
     minimize: Goals
     maximize: Goals
+    log_scale: str | Sequence[str]
     constraints: str | Sequence[str]
     unread: str | Sequence[str]
     reference: Mapping[str, Any]
@@ -119,6 +121,30 @@ class EvaluatorSpecs:
                 'Metric("time", "us", goal="minimize")',
             )
         return [{goal: name} for name, goal in goals.items()]
+
+    def set_log_scales(self, objectives: list[dict[str, str]], named: str | Sequence[str]) -> None:
+        """Set ``scale: log`` in the entries of the named objectives.
+
+        Args:
+            objectives: study-file entries, by :meth:`objectives`; changed in place.
+            named: formulas, metric names or labels of objectives.
+
+        Raises:
+            SpecError: a name is no objective.
+        """
+        for text in [named] if isinstance(named, str) else named:
+            names = {text, self._full(text)}
+            own = [one for one in objectives if names & set(one.values())]
+            if not own:
+                known = [
+                    one.get("label") or one.get("minimize") or one["maximize"] for one in objectives
+                ]
+                raise SpecError(
+                    f"'log_scale' names {text!r}, which is no objective",
+                    hint=nearest(text, known),
+                )
+            for one in own:
+                one["scale"] = "log"
 
     def _entries(self, goal: Goal, goals: Goals) -> list[dict[str, str]]:
         if isinstance(goals, Mapping):
@@ -222,11 +248,12 @@ def document_of(name: str, cast: EvaluatorSpecs, asked: StudyOptions) -> dict[st
     odd = next((key for key in asked if key not in known), None)
     if odd is not None:
         raise SpecError(f"a study has no {odd!r}", hint=nearest(odd, StudyOptions.__annotations__))
-    told = {key: one for key, one in asked.items() if key not in get_args(Goal)}
+    told = {k: one for k, one in asked.items() if k not in (*get_args(Goal), "log_scale")}
     for key in ("constraints", "unread"):
         if isinstance(told.get(key), str):
             told[key] = [told[key]]
     if any(one.kind == "measured" for one in cast.objects.values()):
         told.setdefault("executor", "serial")
     objectives = cast.objectives(asked.get("minimize", ()), asked.get("maximize", ()))
+    cast.set_log_scales(objectives, asked.get("log_scale", ()))
     return {"study": name, **told, "evaluators": cast.specs, "objectives": objectives}

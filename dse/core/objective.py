@@ -24,7 +24,9 @@ class Objective:
 
     ``scale`` is how many coherent SI units one ``unit`` is: the expression reads metrics in SI and
     its value divided by ``scale`` is in ``unit``. ``label`` is the name for display. ``written`` is
-    the unit in which the user writes the objective, if it differs from ``unit``.
+    the unit in which the user writes the objective, if it differs from ``unit``. ``log`` counts
+    equal ratios as equal steps: surrogates and hypervolumes use logarithms, and values that are not
+    positive are undefined.
     """
 
     expression: Expression
@@ -33,6 +35,7 @@ class Objective:
     scale: float = 1.0
     label: str = ""
     written: str = ""
+    log: bool = False
 
     @property
     def text(self) -> str:
@@ -50,13 +53,24 @@ class Objective:
         return 1.0 if self.goal == "minimize" else -1.0
 
     def values(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """Return the objective in ``unit``, (n,); NaN where a metric is absent.
+        """Return the objective in ``unit``, (n,); NaN where it has no value.
+
+        It has none where a metric is absent or, on a log scale, where it is not positive.
 
         Args:
             columns: the metrics and parameters that the expression reads, over n designs.
             size: the number of designs n.
         """
-        return _numbers(self.expression, columns, size) / self.scale
+        values = _numbers(self.expression, columns, size) / self.scale
+        return np.where(values > 0, values, np.nan) if self.log else values
+
+    def on_scale(self, losses: Floats) -> Floats:
+        """Return losses, (n,), on the objective's scale: with ``log``, those of the logarithms."""
+        return self.sign * np.log(self.sign * losses) if self.log else losses
+
+    def off_scale(self, scaled: Floats) -> Floats:
+        """Return losses in ``unit`` from those on the objective's scale; inverts `on_scale`."""
+        return self.sign * np.exp(self.sign * scaled) if self.log else scaled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,10 +46,14 @@ class ParetoSet:
 
     @cached_property
     def hypervolume(self) -> float | None:
-        """Hypervolume with respect to the reference point; ``None`` until that is fixed."""
+        """Hypervolume with respect to the reference point; ``None`` until that is fixed.
+
+        Of several objectives, those with a log scale count by their natural logarithms.
+        """
         if self.reference is None:
             return None
-        return hypervolume(self.losses, self.reference)
+        scaled = self.problem.on_scales
+        return hypervolume(scaled(self.losses), scaled(self.reference))
 
     @property
     def hypervolume_share(self) -> float | None:
@@ -65,7 +69,8 @@ class ParetoSet:
             return None
         if not len(self.losses):
             return 0.0
-        return hypervolume_share(volume, self.reference, self.losses.min(axis=0))
+        scaled = self.problem.on_scales
+        return hypervolume_share(volume, scaled(self.reference), scaled(self.losses.min(axis=0)))
 
     @property
     def hypervolume_is_exact(self) -> bool:
@@ -191,14 +196,24 @@ def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
     """Return the hypervolume's reference point as losses, (m,); ``None`` until it is fixed.
 
     It is the study's reference point if the study gives one. Otherwise it is the worst loss of the
-    first :data:`REFERENCE_TRIALS` feasible trials plus a tenth of their range, and ``None`` until
-    there are that many. It depends only on the study's record.
+    first :data:`REFERENCE_TRIALS` feasible trials plus a tenth of their range, by logarithms where
+    the objective has a log scale, and ``None`` until there are that many. It depends only on the
+    study's record.
     """
     if problem.fixed_reference is not None:
         return np.array([o.sign for o in problem.objectives]) * np.array(problem.fixed_reference)
     losses = _first_answers(problem, trials)
     if len(losses) < REFERENCE_TRIALS:
         return None
+    if problem.is_scaled:
+        point = _beyond(problem.on_scales(losses))
+        pairs = zip(problem.objectives, point, strict=True)
+        return np.array([float(o.off_scale(np.asarray(loss))) for o, loss in pairs])
+    return _beyond(losses)
+
+
+def _beyond(losses: Floats) -> Floats:
+    """Return the worst losses, (m,), of some, (n, m), plus a tenth of their range."""
     half = np.ptp(0.5 * losses, axis=0)  # halved, because the range of the largest floats overflows
     margin = np.where(half > 0, 0.2 * half, 0.1 * np.maximum(np.abs(losses[0]), 1e-12))
     with np.errstate(over="ignore"):
@@ -246,6 +261,7 @@ def hypervolume_trace(problem: Problem, trials: Sequence[Trial]) -> Floats:
     if point is None or not len(trials):
         return trace
     losses, answers = problem.judged(trials)
+    losses, point = problem.on_scales(losses), problem.on_scales(point)
     rows = np.flatnonzero(answers & (losses < point).all(axis=1))
     rows = rows[newcomers(losses[rows])]
     trace[rows] = volumes_of(losses[rows], point)

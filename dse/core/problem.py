@@ -131,6 +131,21 @@ class Problem:
         values = [each.sign * each.values(columns, size) for each in self.objectives]
         return np.column_stack(values) if values else np.zeros((size, 0))
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether hypervolumes count an objective by its logarithm.
+
+        With a single objective they do not, as its volume is the gap to the reference point.
+        """
+        return len(self.objectives) > 1 and any(each.log for each in self.objectives)
+
+    def on_scales(self, losses: Floats) -> Floats:
+        """Return losses, (n, m) or (m,), in the units in which hypervolumes are counted."""
+        if not self.is_scaled:
+            return losses
+        found = [o.on_scale(losses[..., k]) for k, o in enumerate(self.objectives)]
+        return np.stack(found, axis=-1)
+
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
         """Return each design's margin to each limit, (n, l): negative if violated, NaN if unknown.
 
@@ -190,6 +205,8 @@ class Problem:
         columns = self.columns(trials[:1])
         values = [(o.name, o.values(columns, 1)[0]) for o in self.objectives]
         words = [f"{name} is {value:g}" for name, value in values if not np.isfinite(value)]
+        logs = [o.name for o in self.objectives if o.log and np.isnan(o.values(columns, 1)[0])]
+        words += [f"with 'scale: log' {name} must have a value above 0" for name in logs]
         unknown = [x.text for x in self.limits if np.isnan(x.slacks(columns, 1)[0])]
         return "; ".join([*words, *(f"the limit {text!r} has no value" for text in unknown)])
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dse.core.design import Design
 from dse.core.encoding import encoded_designs
+from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet, hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
+from dse.core.values import Floats
 from dse.optimizers.bayesian.acquisition_search import Search
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs
 from dse.optimizers.bayesian.metric_prediction import (
@@ -22,6 +25,7 @@ from dse.optimizers.bayesian.metric_prediction import (
 )
 from dse.optimizers.bayesian.training_data import (
     MANY_OBJECTIVES,
+    Scale,
     TrainingData,
     bare_metric,
     lesson,
@@ -101,7 +105,9 @@ class QLogNehvi:
             if name not in self._problem.measured:
                 continue
             centre, error = transformed_moments(
-                means[:, place], deviations[:, place], learnt.scales[place].losses
+                means[:, place],
+                deviations[:, place],
+                partial(_losses, objective, learnt.scales[place]),
             )
             unit = objective.scale / factor * (1.0 if objective.goal == "minimize" else -1.0)
             found[name] = centre * unit, error * abs(unit)
@@ -164,6 +170,11 @@ class QLogNehvi:
             with seed_generators(int(self._problem.rng(told).integers(2**31))):
                 self._memory = (told, self.effort), learnt, learnt and BotorchSurrogate(learnt)
         return self._memory[1:]
+
+
+def _losses(objective: Objective, scale: Scale, values: Floats) -> Floats:
+    """Return losses in the objective's unit from values on the surrogate's scale."""
+    return objective.off_scale(scale.losses(values))
 
 
 def _share(lesson: TrainingData, worth: float) -> float | None:

@@ -132,10 +132,14 @@ def join_list(words: Iterable[str], last: str = "and") -> str:
 
 
 def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> str:
-    """Return a reference point as text: ``chip.energy 1 mJ, quality.accuracy 0.5``."""
+    """Return a reference point as text: ``chip.energy 1 mJ, quality.accuracy 0.5``.
+
+    Objectives that hypervolumes count by their logarithms are marked: ``1 mJ (log scale)``.
+    """
     pairs = zip(objectives, point, strict=True)
     return ", ".join(
-        f"{o.name} {number_text(value, o.unit, written=o.written)}" for o, value in pairs
+        f"{o.name} {number_text(value, o.unit, written=o.written)}{' (log scale)' * o.log}"
+        for o, value in pairs
     )
 
 

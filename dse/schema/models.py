@@ -29,11 +29,15 @@ Rules = Annotated[list[str], BeforeValidator(default_to_list)]
 
 
 class ObjectiveSpec(Model):
-    """Objective: ``minimize:`` or ``maximize:`` an expression over metrics, with a ``label``."""
+    """Objective: ``minimize:`` or ``maximize:`` an expression over metrics, with a ``label``.
+
+    With ``scale: log`` equal ratios of its values count as equal steps; they must be positive.
+    """
 
     minimize: str | None = None
     maximize: str | None = None
     label: str | None = Field(default=None, min_length=1, max_length=40)
+    scale: Literal["linear", "log"] | None = None
 
     @model_validator(mode="after")
     def _one_goal(self) -> ObjectiveSpec:

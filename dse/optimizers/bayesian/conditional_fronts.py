@@ -86,7 +86,8 @@ class ConditionalFronts:
     Args:
         problem: problem to optimise.
         roles: its split into known (modelled) and learnt quantities.
-        bounded: map known losses so that their products stay finite, see :mod:`.magnitude`.
+        bounded: map known losses so that their products stay finite, see :mod:`.magnitude`, and
+            use the logarithms of objectives with a log scale.
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool = False) -> None:
@@ -352,7 +353,7 @@ class ConditionalFronts:
             **{name: Column(values) for name, values in known.columns.items()},
         }
         size = len(inside)
-        found = [_loss(problem, place, columns, size) for place in roles.known]
+        found = [self._loss(place, columns, size) for place in roles.known]
         found += [limit.slacks(columns, size) for limit in roles.known_limits]
         own = np.column_stack(found) if found else np.zeros((size, 0))
         own[list(known.faults)] = np.nan
@@ -368,11 +369,11 @@ class ConditionalFronts:
             losses[:, place] = magnitude(losses[:, place])
         return losses, slacks, fine, lost
 
-
-def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -> Floats:
-    objective = problem.objectives[place]
-    sign = 1.0 if objective.goal == "minimize" else -1.0
-    return sign * objective.values(columns, size)
+    def _loss(self, place: int, columns: dict[str, Column], size: int) -> Floats:
+        """Return the losses of a known objective; if bounded, on the objective's scale."""
+        objective = self._problem.objectives[place]
+        losses = objective.sign * objective.values(columns, size)
+        return objective.on_scale(losses) if self._bounded else losses
 
 
 def _for_all(losses: Floats) -> Magnitude:

@@ -90,22 +90,26 @@ class ModelFitter:
         Args:
             objective: objective to model.
             done: n trials that are done.
-            losses: (n,), the objective's losses, divided by ``scale``.
+            losses: (n,), the objective's losses on its scale, divided by ``scale``.
             scale: divisor of the losses.
             refit: whether to fit the hyperparameters, instead of keeping the last ones.
         """
         expression = objective.expression
         spread = _spread(self._problem, expression, objective.scale * scale, done)
         kinds = kinds_of(losses[np.isfinite(losses)], objective.unit)
+        if objective.log:
+            kinds = ("plain",)
+            spread = None if spread is None else spread * scale / np.exp(objective.sign * losses)
         sign = 1.0 if objective.goal == "minimize" else -1.0
         rows, there = self._choose_trials(expression, done, losses)
         own = None if spread is None else spread[rows]
         plain = self._taught(
             expression, there, losses[rows], kinds=kinds, spread=own, sign=sign, refit=refit
         )
-        chosen = self._sum_or(expression, there, losses[rows], plain, kinds, own, refit=refit)
-        if chosen is not plain:
-            return chosen
+        if not objective.log:  # a sum has no logarithm that is a sum
+            chosen = self._sum_or(expression, there, losses[rows], plain, kinds, own, refit=refit)
+            if chosen is not plain:
+                return chosen
         about = _Quantity(text=objective.expression.text, expression=expression, sign=sign)
         return self._use_library(about, there, losses[rows], plain, spread=own, refit=refit)
 

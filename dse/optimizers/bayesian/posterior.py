@@ -206,9 +206,9 @@ class _Given:
 def _fixed_losses(problem: Problem, roles: MeasuredSplit) -> Floats | None:
     if problem.fixed_reference is None:
         return None
-    signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
-    order = [*roles.learnt, *roles.known]
-    return np.asarray((signs * np.array(problem.fixed_reference))[order])
+    pairs = zip(problem.objectives, problem.fixed_reference, strict=True)
+    point = np.array([float(o.on_scale(np.asarray(o.sign * value))) for o, value in pairs])
+    return np.asarray(point[[*roles.learnt, *roles.known]])
 
 
 def _learnable_values(
@@ -216,11 +216,16 @@ def _learnable_values(
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
     """Return learnt losses, (n, a), slacks of learnt limits, (n, l), and each loss's map.
 
+    Losses of objectives with a log scale are those of the logarithms.
+
     Learnt quantities are those that depend on measurements; n is the number of done trials. Extreme
     losses and slacks are scaled or clipped by the maps, see :class:`Magnitude`.
     """
     columns, size = problem.columns(done), len(done)
-    losses = problem.losses(columns, size)[:, list(roles.learnt)]
+    losses = problem.losses(columns, size)
+    losses = np.column_stack(
+        [problem.objectives[k].on_scale(losses[:, k]) for k in roles.learnt] or [losses[:, :0]]
+    )
     fixed = _fixed_losses(problem, roles)
     also = np.zeros(losses.shape[1]) if fixed is None else fixed
     maps = tuple(

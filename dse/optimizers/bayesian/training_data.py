@@ -46,17 +46,22 @@ class Scale:
     reach: float
 
     @staticmethod
-    def of(losses: Floats, reference: float) -> Scale:
+    def of(losses: Floats, reference: float, *, plain: bool = False) -> Scale:
         """Choose the scales for an objective's losses, (n,), and its reference value.
+
+        Args:
+            losses: (n,), on the objective's own scale.
+            reference: the reference point's loss.
+            plain: whether to take no logarithm.
 
         Raises:
             FloatingPointError: their range is not a finite number.
         """
         log: Literal[-1, 0, 1] = 0
         low, high = float(losses.min()), float(losses.max())
-        if low > 0 and high > _DECADE * low:
+        if not plain and low > 0 and high > _DECADE * low:
             log = 1
-        if high < 0 and low < _DECADE * high:
+        if not plain and high < 0 and low < _DECADE * high:
             log = -1
         mapped = log * np.log(log * losses) if log else losses
         centre, width = float(mapped.mean()), float(mapped.std())
@@ -122,7 +127,7 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
 
     At least two trials must have metrics, and one must be feasible or a learnt limit must vary.
     """
-    losses = problem.trial_losses(trials)
+    losses = _on_scales(problem, problem.trial_losses(trials))
     violations = trial_violations(problem, trials)
     outside = np.array([trial.state is State.OUTSIDE for trial in trials], dtype=bool)
     done = np.isfinite(violations) | (outside & np.isfinite(losses).all(axis=1))
@@ -132,7 +137,10 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
         return None
     front = np.flatnonzero(feasible)[nondominated(losses[feasible])]
     point = _reference(problem, trials, losses[front] if len(front) else losses[done])
-    scales = [Scale.of(losses[done, place], float(point[place])) for place in range(len(point))]
+    scales = [
+        Scale.of(losses[done, place], float(point[place]), plain=objective.log)
+        for place, objective in enumerate(problem.objectives)
+    ]
     objectives = [
         RegressionTarget(
             rows=done,
@@ -165,6 +173,12 @@ def _baseline(losses: Floats, feasible: Mask) -> Mask:
     return kept
 
 
+def _on_scales(problem: Problem, losses: Floats) -> Floats:
+    """Return losses, (n, m), with logarithms of the objectives that have a log scale."""
+    found = [o.on_scale(losses[:, place]) for place, o in enumerate(problem.objectives)]
+    return np.column_stack(found)
+
+
 def _nearest(violations: Floats, outside: Mask) -> Ints:
     """Return the indices of the trials with the least violation, without those of state OUTSIDE.
 
@@ -178,7 +192,7 @@ def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Flo
     """Return the reference point; if not fixed, the worst losses plus a tenth of the range."""
     point = reference(problem, trials)
     if point is not None:
-        return point
+        return _on_scales(problem, point[None, :])[0]
     worst, best = losses.max(axis=0), losses.min(axis=0)
     span = np.where(worst > best, worst - best, np.maximum(np.abs(worst), 1e-12))
     return np.asarray(worst + 0.1 * span)
@@ -196,6 +210,9 @@ def _variances(
     if not all(metric in trial.spread for trial in kept):
         return None
     units = factor / objective.scale
+    if objective.log:
+        relative = [trial.spread[metric] / trial.metrics[metric] for trial in kept]
+        return np.asarray((np.array(relative) / scale.width) ** 2)
     return scale.variances(
         np.array([trial.metrics[metric] for trial in kept]) * units,
         np.array([trial.spread[metric] for trial in kept]) * units,

@@ -48,7 +48,9 @@ class _Grown:
 
 def _volume(front: ParetoSet, reference: Floats, progress: HypervolumeCurve) -> _Grown:
     """Return the volumes in percent of that between reference point and the final ideal point."""
-    ideal = front.losses.min(axis=0) if len(front.losses) else reference
+    scaled = front.problem.on_scales
+    reference = scaled(reference)
+    ideal = scaled(front.losses).min(axis=0) if len(front.losses) else reference
     shares = [hypervolume_share(one, reference, ideal) for one in progress.hypervolume.tolist()]
     return _Grown(
         axis=Axis(name="hypervolume", unit="%"),

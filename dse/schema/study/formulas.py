@@ -84,6 +84,7 @@ def problems_alone(
             replace(
                 objective_of(formulas.under(text, scenario), own.goal, known, lists),
                 label=own.label,
+                log=own.log,
             )
             for text, own in zip(texts, problem.objectives, strict=True)
         ]

@@ -131,7 +131,8 @@ def reference_of(
     The result is ``None`` if the study states none.
 
     Raises:
-        SpecError: a name is not an objective, an objective is missing, or a unit does not match.
+        SpecError: a name is not an objective, an objective is missing, a unit does not match, or
+            the value of an objective with a log scale is not positive.
     """
     if stated is None:
         return None
@@ -148,7 +149,14 @@ def reference_of(
     for text, objective in texts.items():
         if text not in given:
             raise SpecError(f"the reference point lacks {objective.name!r}")
-        point.append(amount(given[text], objective.unit).value / objective.scale)
+        value = amount(given[text], objective.unit).value / objective.scale
+        if objective.log and value <= 0:
+            raise SpecError(
+                f"the reference point of {objective.name!r} is {given[text]}, which has no "
+                "logarithm",
+                hint="state a value above 0, or leave out 'scale: log'",
+            )
+        point.append(value)
     return tuple(point)
 
 

@@ -296,7 +296,7 @@ class Sections:
                     self._try_make(["objectives", place], lambda o=objective: check_new(o, found))
                 label = one.label or ""
                 self._try_make(["objectives", place], lambda n=label: check_label(n, found, known))
-                found.append(replace(objective, label=label))
+                found.append(replace(objective, label=label, log=one.scale == "log"))
         return found
 
     def _limits(self) -> list[list[Limit]]:

@@ -159,12 +159,14 @@ class ProgressTracker:
         if self._point is None:
             return
         started = self._clock()
-        volume = hypervolume(self.front, self._point)
+        front = self.problem.on_scales(self.front)
+        point = self.problem.on_scales(self._point)
+        volume = hypervolume(front, point)
         ended = self._clock()
         self._rests_until = ended + _REST * (ended - started)
         if self.hypervolume is None or volume > self.hypervolume:
             self.rose_s = ended
         self.hypervolume = volume
         if len(self.front):
-            self.hypervolume_share = hypervolume_share(volume, self._point, self.front.min(axis=0))
-        self.hypervolume_is_estimated = not is_exact(self.front, self._point)
+            self.hypervolume_share = hypervolume_share(volume, point, front.min(axis=0))
+        self.hypervolume_is_estimated = not is_exact(front, point)
