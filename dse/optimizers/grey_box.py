@@ -65,10 +65,11 @@ class GreyBox:
 
     Args:
         problem: problem to optimise.
-        initial: number of space-filling measured parts before the first model; by default one per
-            measured parameter and two per value of a categorical one, but at least 6 and at most
-            20. The first designs cover each level (a value of a categorical or branching
-            parameter) twice as soon as possible; levels seen less often get every other design.
+        initial: number of space-filling measured parts before the first model; by default 6. If
+            nothing is modelled, it is by default one per parameter or two per value of a
+            categorical one, from 6 to 20; then the first designs cover each level (a value of a
+            categorical or branching parameter) twice as soon as possible, and levels seen less
+            often get every other design.
         find_sums: whether measured metrics are tried as sums over the parameters without being
             declared so, where the measured parts are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.
@@ -88,8 +89,9 @@ class GreyBox:
     ) -> None:
         self._problem = problem
         self._roles = MeasuredSplit(problem=problem)
-        self._initial = initial or first_parts(problem.space, self._roles.part)
-        self._coverage = LevelCoverage(problem.space, self._roles.part, problem.rng(0, 1))
+        covered = frozenset[str]() if problem.asked - problem.measured else self._roles.part
+        self._initial = initial or first_parts(problem.space, covered)
+        self._coverage = LevelCoverage(problem.space, covered, problem.rng(0, 1))
         self._parts = MeasuredParts(problem, self._roles, self._coverage)
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
         self._separable = SeparableSearch(
@@ -156,7 +158,7 @@ class GreyBox:
         rare = self._coverage.sample_rare(_RARE, self._problem.rng(0, 2))
         several = self._parts.distinct(concatenate_batches([even, rare]), gone)
         attempted = self._attempted(pending)
-        order = order_by_coverage(self._coverage, several, attempted, 2 * count)
+        order = order_by_coverage(self._coverage, several, attempted, len(several))
         covering = several.take(order).designs()
         library = self._library
         suggested = library.designs(self._fitter, self._initial) if library.usable else []
