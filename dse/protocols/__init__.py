@@ -33,6 +33,7 @@ from dse.protocols.evaluator import (
     is_pure,
     missing_reason,
     started_programs,
+    user_options,
     written_formulas_of,
 )
 from dse.protocols.executor import (
@@ -125,5 +126,6 @@ __all__ = [
     "missing_reason",
     "started_programs",
     "traits_of",
+    "user_options",
     "written_formulas_of",
 ]

@@ -232,3 +232,17 @@ def written_formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
     """Return the expression of each metric as the user wrote it, before lists are expanded."""
     written = evaluator.written if isinstance(evaluator, HasFormulas) else None
     return written or formulas_of(evaluator)
+
+
+def user_options(plugin: object) -> Sequence[str]:
+    """Return the options of an evaluator class that may name something of the user.
+
+    Such an option is a name, a path relative to the study's file, a function of the user's own
+    file as ``{python: net.py:make}``, or an object of a Python program. The class lists them in
+    its attribute ``user_options``.
+
+    Args:
+        plugin: the class of the evaluator.
+    """
+    found: Sequence[str] = getattr(plugin, "user_options", ())
+    return found

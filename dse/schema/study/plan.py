@@ -19,6 +19,7 @@ from dse.errors import DseError, SpecError, SpecErrors
 from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
+from dse.protocols import user_options
 from dse.registry import load, options_of
 from dse.schema.models import (
     EvaluatorSpec,
@@ -42,6 +43,7 @@ from dse.schema.study.retries_and_resources import patience_of, retries_of
 from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers
+from dse.schema.study.user_files import resolve_user_option
 from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.renamed_keys import rename_old_keys
@@ -253,7 +255,11 @@ class _Builder:
         for key in _PATHS:
             if isinstance(options.get(key), str):
                 options[key] = str(resolve_path(options[key], self.source.path))
-        if "cwd" in options_of(load("evaluators", spec.use)):
+        plugin = load("evaluators", spec.use)
+        for key in user_options(plugin):
+            if key in options:
+                options[key] = resolve_user_option(options[key], self.source.path)
+        if "cwd" in options_of(plugin):
             options.setdefault("cwd", str(self.source.path.parent))
         return options
 

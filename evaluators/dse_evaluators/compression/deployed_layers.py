@@ -24,7 +24,7 @@ from dse_evaluators.formats.linear import Linear
 from dse_evaluators.formats.minifloat import Minifloat
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.formats.scaling import Unscaled
-from dse_evaluators.workloads.models import workload_of
+from dse_evaluators.workloads.models import ModelRef, workload_of
 from dse_evaluators.workloads.onnx_export import HasOnnxModel
 from dse_evaluators.workloads.workload import Signals
 
@@ -37,11 +37,11 @@ _PLAIN: Mapping[str, PlainType] = {"fp16": "float16", "bf16": "bfloat16", "fp32"
 _EIGHT_BITS: Mapping[str, str] = {"fp:e4m3": "fp8_e4m3", "fp:e5m2": "fp8_e5m2"}
 
 
-def deploy_layers(model: str, recipes: Recipes, signals: Signals) -> DeployedModel:
+def deploy_layers(model: ModelRef, recipes: Recipes, signals: Signals) -> DeployedModel:
     """Compress a model by recipes; return its tensors as they are stored, with their bytes.
 
     Args:
-        model: name of the model.
+        model: name of a built-in model, or a model of the user.
         recipes: recipe of each compressible layer, by layer name.
         signals: number formats of activations, which no file of weights holds.
 

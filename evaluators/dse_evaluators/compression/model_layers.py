@@ -19,7 +19,7 @@ from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.operators.record import Record, Section, StorageCost, Use
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
-from dse_evaluators.workloads.models import model_of, workload_of
+from dse_evaluators.workloads.models import ModelRef, model_of, workload_of
 from dse_evaluators.workloads.shapes import shapes_of
 
 _ROOM_BYTES = 2**30
@@ -33,7 +33,7 @@ Recipes = Mapping[str, str]
 """Recipe of each compressible layer, by layer name."""
 
 
-def weights(model: str, recipes: Recipes) -> dict[str, Single]:
+def weights(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
     """Return the weights of layers after compression by recipes, by name; cached.
 
     Raises:
@@ -47,7 +47,7 @@ def weights(model: str, recipes: Recipes) -> dict[str, Single]:
     }
 
 
-def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
+def smoothing(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
     """Return the divisors of the inputs of layers that SmoothQuant rescales, (inputs,) by layer.
 
     Raises:
@@ -63,7 +63,7 @@ def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
 
 
 @lru_cache(maxsize=2**16)
-def cost(model: str, layer: str, recipe: str) -> StorageCost:
+def cost(model: ModelRef, layer: str, recipe: str) -> StorageCost:
     """Return the storage bits of a layer under a compression recipe.
 
     For recipes of only a number format, they follow from the shape, without compressing the layer.
@@ -77,7 +77,7 @@ def cost(model: str, layer: str, recipe: str) -> StorageCost:
 
 
 @cache
-def rest(model: str) -> StorageCost:
+def rest(model: ModelRef) -> StorageCost:
     """Return the storage bits of a model outside compressible layers: other parameters, names."""
     shapes = shapes_of(model)
     own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
@@ -86,28 +86,27 @@ def rest(model: str) -> StorageCost:
     return sum(stays, start=own.cost)
 
 
-def count(model: str) -> int:
+def count(model: ModelRef) -> int:
     """Return the number of weights in the layers that can be compressed."""
     return sum(math.prod(shapes_of(model)[name]) for name in model_of(model).layers)
 
 
 @lru_cache(maxsize=2**16)
-@lru_cache(maxsize=2**16)
-def noise(model: str, layer: str, recipe: str) -> float:
+def noise(model: ModelRef, layer: str, recipe: str) -> float:
     """Return the relative squared error of a layer's weights under a compression recipe."""
     weight = workload_of(model).parameters[layer].astype(np.float64)
     off = weights(model, {layer: recipe})[layer] - weight
     return float((off**2).sum() / max((weight**2).sum(), np.finfo(np.float64).tiny))
 
 
-def write_model(model: str, recipes: Recipes) -> bytes:
+def write_model(model: ModelRef, recipes: Recipes) -> bytes:
     """Return the compressed model as bytes; ``unbundle_layers`` reads its parameters back."""
     parameters = workload_of(model).parameters
     records = {name: _record(model, name, text) for name, text in recipes.items() if text != KEEP}
     return bundle.bundle_layers(parameters, records).to_bytes()
 
 
-def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, StorageCost]:
+def _store_layer(model: ModelRef, layer: str, recipe: str) -> tuple[Single, StorageCost]:
     """Compress a layer by a recipe; return its decoded weights, and its storage bits.
 
     For recipes of only a number format, weights are rounded directly: this gives the same weights
@@ -125,13 +124,13 @@ def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, StorageCo
     return restore_tensor(record), record.cost
 
 
-def _record(model: str, layer: str, recipe: str) -> Record:
+def _record(model: ModelRef, layer: str, recipe: str) -> Record:
     inputs = _calibration(model).get(layer) if _operator(recipe) in _CALIBRATED else None
     with _name_layer(layer, recipe), threadpool_limits(limits=1):
         return compress_layer(recipe, workload_of(model).parameters[layer], inputs)
 
 
-def _factors(model: str, layer: str, recipe: str) -> Single:
+def _factors(model: ModelRef, layer: str, recipe: str) -> Single:
     _, factors = _record(model, layer, recipe).parts
     return dense.read_record(factors, ())
 
@@ -170,12 +169,12 @@ def _name_layer(layer: str, recipe: str) -> Iterator[None]:
 
 
 @cache
-def _shelf(model: str) -> Shelf:  # noqa: ARG001 - one shelf per model
+def _shelf(model: ModelRef) -> Shelf:  # noqa: ARG001 - one shelf per model
     return Shelf(_ROOM_BYTES)
 
 
 @cache
-def _calibration(model: str) -> Mapping[str, Single]:
+def _calibration(model: ModelRef) -> Mapping[str, Single]:
     return workload_of(model).calibration()
 
 

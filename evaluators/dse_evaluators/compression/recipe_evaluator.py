@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
@@ -21,6 +22,7 @@ from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.own.own_model import model_ref
 from dse_evaluators.workloads.workload import Signals, Split, check_split
 
 SIZES: Mapping[str, Metric] = {
@@ -43,7 +45,8 @@ class ByRecipe:
     ``deviation`` is the mean squared error of the outputs over their mean square.
 
     Args:
-        model: name of the model.
+        model: name of the model, or a model of yours: a path, ``{python: net.py:make}`` or, in
+            Python, a ``torch.nn.Module``; see ``docs/how-to/own-model.md``.
         recipe: operators for each layer, such as ``format {bits}`` or ``prune 0.5 > huffman
             kmeans:4``; ``keep`` leaves a layer in single precision. Optional first operators set
             weights to zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``, ``low-rank-mask
@@ -56,6 +59,11 @@ class ByRecipe:
         activations: number format of each layer's inputs.
         kv_cache: number format of the keys and values of attention.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
+        data: examples of a model of yours: a path, ``{python: data.py:make}`` or, in Python,
+            arrays ``(inputs, targets)``.
+        quality: quality metrics of a model of yours: ``accuracy``, ``top-5``, ``auc``, ``f1``,
+            ``mse``, ``perplexity``, ``bits_per_character``, ``loss``, ``cosine`` (to the
+            uncompressed model; the default), a function, or a list of them.
 
     Limits:
         0.02 to 0.6 s a design once its layers are cached. More: ``evaluators/README.md``.
@@ -73,12 +81,16 @@ class ByRecipe:
         SpecError: a recipe or a format is invalid, or a pattern matches no layer.
     """
 
-    model: str
+    user_options: ClassVar[Sequence[str]] = ("model", "data", "quality")
+
+    model: object
     recipe: str = KEEP
     layers: Mapping[str, str] = field(default_factory=dict)
     activations: str = KEEP
     kv_cache: str = KEEP
     split: Split = "search"
+    data: object = None
+    quality: object = None
 
     reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(default=frozenset(), init=False)
@@ -86,26 +98,36 @@ class ByRecipe:
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
     version: str = field(init=False)
+    starts: tuple[str, ...] = field(init=False)
+    missing: str = field(init=False)
     parts: Mapping[str, Separable] = field(init=False, repr=False, compare=False)
     """Quality metrics and ``deviation``: about sums over layers of sensitivity times noise."""
 
     def __post_init__(self) -> None:
         check_split(self.split)
-        self._recipes = ModelRecipes.of(self.model, self.recipe, self.layers)
-        self.provides = {**model_of(self.model).metrics, **SIZES}
-        self.version = f"1-{edition_of(self.model)}"
+        self._model = model_ref(self.model, self.data, self.quality, runs=True)
+        own = None if isinstance(self._model, str) else self._model
+        self.starts = () if own is None else own.starts
+        self.missing = "" if own is None else own.missing
+        self._recipes = ModelRecipes.of(self._model, self.recipe, self.layers)
+        self.provides = {**model_of(self._model).metrics, **SIZES}
+        self.version = f"1-{edition_of(self._model)}"
         self._signals = {
             name: Template.of(getattr(self, name)) for name in ("activations", "kv_cache")
         }
         signals = frozenset(name for each in self._signals.values() for name in each.names)
         self.reads = self._recipes.reads | signals
         self._check_signals({})
+        self.parts = self._noise_parts() if self._recipes.is_known else {}
+
+    def _noise_parts(self) -> dict[str, Separable]:
+        """Return the declaration of each quality metric as a sum of noises over the layers."""
         noises = Separable(
             groups=parameters_of_layers(self._recipes.parts),
             features=partial(_layer_noises, self._recipes),
         )
         qualities = self.provides.keys() - {"size", "bits_per_weight"}
-        self.parts = dict.fromkeys(sorted(qualities), noises)
+        return dict.fromkeys(sorted(qualities), noises)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._recipes.check(values)
@@ -129,14 +151,14 @@ class ByRecipe:
         """Return the compressed model of a design, as numbers and scales of each layer."""
         from dse_evaluators.compression.deployed_layers import deploy_layers
 
-        return deploy_layers(self.model, self.recipes(design), self._signals_of(design))
+        return deploy_layers(self._model, self.recipes(design), self._signals_of(design))
 
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import recipe_runner
 
         signals = self._signals_of(design)
-        return recipe_runner.measure_recipes(self.model, self.recipes(design), self.split, signals)
+        return recipe_runner.measure_recipes(self._model, self.recipes(design), self.split, signals)
 
     def _signals_of(self, design: Mapping[str, Value]) -> Signals:
         rounded = {name: _format(text.fill(design, 0)) for name, text in self._signals.items()}

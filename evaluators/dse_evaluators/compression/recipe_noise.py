@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import sum_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.workloads.editions import edition_of
+from dse_evaluators.workloads.own.own_model import model_ref
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -38,9 +40,11 @@ class Noise:
     afford to evaluate all designs.
 
     Args:
-        model: name of the model.
+        model: name of the model, or a model of yours: a path, ``{python: net.py:make}`` or, in
+            Python, a ``torch.nn.Module``; see ``docs/how-to/own-model.md``.
         recipe: recipe of each layer, as in `compression.recipe`.
         layers: recipes of other layers, by name pattern; the first match applies.
+        data: examples of a model of yours, which calibrated operators need.
 
     Error:
         None for the weights themselves. The noise correlates with quality, so an optimizer that
@@ -58,22 +62,32 @@ class Noise:
         Jayant, Noll: Digital Coding of Waveforms, 1984, eq. 1.3 (signal to noise).
     """
 
-    model: str
+    user_options: ClassVar[Sequence[str]] = ("model", "data")
+
+    model: object
     recipe: str = KEEP
     layers: Mapping[str, str] = field(default_factory=dict)
+    data: object = None
 
     reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(default=frozenset(), init=False)
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
     kind: Kind = field(default="modelled", init=False)
-    pure = True
+    pure: bool = field(init=False)
+    starts: tuple[str, ...] = field(init=False)
+    missing: str = field(init=False)
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self._recipes = ModelRecipes.of(self.model, self.recipe, self.layers)
+        self._model = model_ref(self.model, self.data)
+        own = None if isinstance(self._model, str) else self._model
+        self.starts = () if own is None else own.starts
+        self.missing = "" if own is None else own.missing
+        self.pure = not self.starts and not self.missing
+        self._recipes = ModelRecipes.of(self._model, self.recipe, self.layers)
         self.reads = self._recipes.reads
-        self.version = f"1-{edition_of(self.model)}"
+        self.version = f"1-{edition_of(self._model)}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._recipes.check(values)
@@ -87,4 +101,4 @@ class Noise:
 
     def _noise(self, layer: str, recipe: str) -> tuple[float, float]:
         """Return a layer's relative squared error, and 1, the layer's weight in the mean."""
-        return model_layers.noise(self.model, layer, recipe), 1.0
+        return model_layers.noise(self._model, layer, recipe), 1.0

@@ -11,12 +11,12 @@ from threadpoolctl import threadpool_limits
 from dse.errors import EvaluationError
 from dse_evaluators.compression.model_layers import Recipes, cost, count, rest, smoothing, weights
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.workloads.models import workload_of
+from dse_evaluators.workloads.models import ModelRef, workload_of
 from dse_evaluators.workloads.workload import Signals, Split
 
 
 def measure_recipes(
-    model: str, recipes: Recipes, split: Split, signals: Signals
+    model: ModelRef, recipes: Recipes, split: Split, signals: Signals
 ) -> dict[str, float]:
     """Compress a model by recipes; return quality, size [B] and relative error of outputs.
 
@@ -36,7 +36,7 @@ def measure_recipes(
     }
 
 
-def outputs(model: str, recipes: Recipes, split: Split, signals: Signals) -> Single:
+def outputs(model: ModelRef, recipes: Recipes, split: Split, signals: Signals) -> Single:
     """Return the outputs of the compressed model for each example.
 
     Raises:
@@ -59,7 +59,7 @@ def deviation(given: Single, whole: Single) -> float:
 
 
 @cache
-def _reference(model: str, split: Split) -> Single:
+def _reference(model: ModelRef, split: Split) -> Single:
     """Return the outputs of the uncompressed model on a split's examples; cached."""
     workload = workload_of(model)
     with threadpool_limits(limits=1):

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from dse_evaluators.workloads.assets import ASSETS
+from dse_evaluators.workloads.models import ModelRef
 from dse_evaluators.workloads.shapes import shapes_of
 
 _SHIPPED = {"shakespeare-lm": Path(__file__).with_name("shakespeare_lm.npz")}
@@ -14,15 +15,17 @@ _LETTERS = 8
 
 
 @cache
-def edition_of(model: str) -> str:
+def edition_of(model: ModelRef) -> str:
     """Return a hash of a model's shapes, its assets and its shipped file of weights, if any.
 
     Networks that are trained on first use have no file of weights; their shapes and data are
-    hashed.
+    hashed. The edition of a model of the user covers its file or weights, and its data.
 
     Raises:
         PluginError: there is no such model.
     """
+    if not isinstance(model, str):
+        return model.edition
     found = hashlib.sha256(repr(shapes_of(model)).encode())
     for asset in ASSETS.values():
         if model in asset.used_by:

@@ -16,7 +16,10 @@ from pathlib import Path
 from dse.core.metric import Metric
 from dse.errors import PluginError, nearest
 from dse_evaluators.workloads.judging import METRICS
-from dse_evaluators.workloads.workload import Workload
+from dse_evaluators.workloads.workload import UserModel, Workload
+
+ModelRef = str | UserModel
+"""Name of a registered model, or a model of the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +47,30 @@ MODELS: Mapping[str, WorkloadModel] = {
 """Models of ``models.json``, by name."""
 
 
-def model_of(name: str) -> WorkloadModel:
-    """Return the registered properties of a model, without creating it.
+def model_of(name: ModelRef) -> WorkloadModel | UserModel:
+    """Return the properties of a model, registered or of the user, without creating it.
 
     Raises:
         PluginError: no model has this name.
     """
+    if not isinstance(name, str):
+        return name
     if name not in MODELS:
         raise PluginError(f"there is no model {name!r}", hint=nearest(str(name), MODELS))
     return MODELS[name]
 
 
 @cache
-def workload_of(name: str) -> Workload:
-    """Return the workload of this name, trained or read from its assets once per process.
+def workload_of(name: ModelRef) -> Workload:
+    """Return the workload of a model, trained or read from its files once per process.
 
     Raises:
         PluginError: no model has this name, or it needs an asset that is not installed.
+        EvaluationError: a model of the user cannot be read, or does not fit its data.
     """
-    module, _, function = model_of(name).maker.partition(":")
+    found = model_of(name)
+    if not isinstance(found, WorkloadModel):
+        return found.make()
+    module, _, function = found.maker.partition(":")
     made: Workload = getattr(import_module(module), function)()
     return made

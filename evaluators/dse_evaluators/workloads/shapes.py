@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from dse_evaluators.workloads.models import MODELS, model_of, workload_of
+from dse_evaluators.workloads.models import MODELS, ModelRef, model_of, workload_of
 
 _FILE = Path(__file__).with_name("shapes.json")
 
@@ -20,12 +20,16 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 @cache
-def shapes_of(model: str) -> Shapes:
+def shapes_of(model: ModelRef) -> Shapes:
     """Return the shape of each parameter of a model by name, from the stored table.
+
+    The shapes of a model of the user are those in its file or module.
 
     Raises:
         PluginError: there is no such model.
     """
+    if not isinstance(model, str):
+        return model.shapes
     model_of(model)
     told = json.loads(_FILE.read_text())[model]
     return {name: tuple(shape) for name, shape in told.items()}

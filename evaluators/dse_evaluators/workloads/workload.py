@@ -86,3 +86,63 @@ class Workload(Protocol):
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
         """Return the quality metrics of ``outputs``; ``reference`` is the uncompressed output."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Shapes of a model's parameters by name, and the names of the compressible weights.
+
+    ``kept`` are other parameters of two or more axes, which stay in single precision.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    layers: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+
+class UserModel(Protocol):
+    """Model of the user: a hashable value that stands for the model in place of a name."""
+
+    @property
+    def label(self) -> str:
+        """Name of the model in messages."""
+        ...
+
+    @property
+    def edition(self) -> str:
+        """Hash of the content of the model and of its data."""
+        ...
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Quality metrics of the model, by name."""
+        ...
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the weights that can be compressed."""
+        ...
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of each parameter, by name."""
+        ...
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the layers are known without calling a function of the user."""
+        ...
+
+    @property
+    def missing(self) -> str:
+        """Reason why the model cannot be run here; empty if it can."""
+        ...
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """Descriptions of the user's functions that an evaluation calls."""
+        ...
+
+    def make(self) -> Workload:
+        """Load the model and its data."""
+        ...

@@ -1,0 +1,1 @@
+"""Models of the user: PyTorch modules, ONNX files and safetensors folders, with their data."""

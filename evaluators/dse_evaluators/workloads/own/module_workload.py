@@ -1,0 +1,195 @@
+"""Workload of a PyTorch module of the user, evaluated on the user's data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dse.core.metric import Metric
+from dse.errors import DseError, EvaluationError, SpecError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.own.module_layers import (
+    ModuleLayers,
+    calibration_rows,
+    round_inputs,
+    rounding_cache,
+)
+from dse_evaluators.workloads.own.own_data import OwnData
+from dse_evaluators.workloads.own.own_outputs import OwnTask, table_of
+from dse_evaluators.workloads.own.own_quality import Quality
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.workload import Parameters, Signals, Split
+
+_BATCH = 256
+_BATCH_OF_TOKENS = 16
+_MOST_CALIBRATING = 512
+"""Maximal number of examples that calibrate a layer."""
+
+
+class ModuleWorkload:
+    """PyTorch module with data of the user, run on one thread in evaluation mode.
+
+    The module is copied; its half-precision weights are widened to single precision. Activations
+    are rounded for layers whose inputs a hook can see.
+
+    Args:
+        name: name of the model for messages.
+        module: the module; its first argument is a batch of inputs.
+        data: the examples; without them, only the weights can be used.
+        qualities: the quality metrics.
+
+    Raises:
+        SpecError: a weight is in double precision, is complex or is not finite.
+    """
+
+    def __init__(
+        self, *, name: str, module: nn.Module, data: OwnData | None, qualities: Sequence[Quality]
+    ) -> None:
+        self.name = name
+        self._module = single_precision(module)
+        self._layers = ModuleLayers.of(self._module)
+        self.parameters: Parameters = parameters_of(self._module)
+        self.compressible = tuple(self._layers.used_by)
+        self._task = OwnTask(label=name, source=data, qualities=tuple(qualities))
+        self.metrics: Mapping[str, Metric] = self._task.metrics
+
+    def calibration(self) -> Mapping[str, Single]:
+        inputs = self._task.data.inputs_of("calibration")[:_MOST_CALIBRATING]
+        seen: dict[str, list[Single]] = {}
+        batches = list(_batches(inputs))
+
+        def watch(name: str, layer: nn.Module, signal: Tensor) -> Tensor:
+            rows = calibration_rows(layer, signal, most=-(-4096 // len(batches)))
+            seen.setdefault(name, []).append(rows)
+            return signal
+
+        with self._layers.hooked(watch):
+            self._run(self.parameters, batches)
+        return {name: np.concatenate(rows) for name, rows in seen.items()}
+
+    def outputs(
+        self, parameters: Parameters, split: Split, signals: Signals
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        seen: set[str] = set()
+
+        def rounded(name: str, layer: nn.Module, signal: Tensor) -> Tensor:
+            seen.add(name)
+            return round_inputs(layer, name, signal, signals)
+
+        batches = list(_batches(self._task.data.inputs_of(split)))
+        hooks = self._layers.hooked(rounded) if signals.activations is not None else _nothing()
+        with hooks, rounding_cache(self._module, signals):
+            found = self._run(parameters, batches)
+        if signals.activations is not None:
+            self._check_rounded(seen)
+        return self._task.outputs(np.concatenate(found), split)
+
+    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+        return self._task.quality(outputs, reference, split)
+
+    def _run(self, parameters: Parameters, batches: Sequence[Any]) -> list[Single]:
+        """Return the outputs of the module with these parameters, an array for each batch.
+
+        Raises:
+            EvaluationError: the module fails, or its output is not an array of numbers.
+        """
+        tensors = {name: torch.tensor(array) for name, array in parameters.items()}
+        try:
+            with deterministic(), torch.inference_mode(), _plain_attention():
+                return [
+                    table_of(
+                        torch.func.functional_call(self._module, tensors, (torch.tensor(one),))
+                    )
+                    for one in batches
+                ]
+        except DseError:
+            raise
+        except Exception as error:
+            shape = batches[0].shape[1:] if batches else ()
+            raise EvaluationError(
+                f"{self.name} does not run on inputs of shape {shape} an example: "
+                f"{type(error).__name__}: {error}",
+                hint="data must have the inputs that the model's forward takes",
+            ) from error
+
+    def _check_rounded(self, seen: set[str]) -> None:
+        """Raise EvaluationError if the inputs of a linear layer or convolution were not rounded."""
+        missed = [
+            name
+            for name, layers in self._layers.used_by.items()
+            if name not in seen and not all(isinstance(one, nn.Embedding) for one in layers)
+        ]
+        if missed:
+            raise EvaluationError(
+                f"the inputs of {', '.join(missed)} cannot be rounded: the model does not call "
+                "these layers as modules",
+                hint="leave out activations, or write the attention with nn.Linear layers",
+            )
+
+
+def single_precision(module: nn.Module) -> nn.Module:
+    """Return a copy of a module in evaluation mode, with its weights in single precision.
+
+    Args:
+        module: the module; it is not changed.
+
+    Raises:
+        SpecError: the object is not a module, or a weight has another type or is not finite.
+    """
+    if not isinstance(module, nn.Module):
+        raise SpecError(
+            f"the model is a {type(module).__name__}",
+            hint="give a torch.nn.Module, or a function that returns one",
+        )
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if tensor.dtype in (torch.float64, torch.complex64, torch.complex128):
+            hint = "convert it: module.float()"
+            raise SpecError(f"{name} is of type {str(tensor.dtype)[6:]}", hint=hint)
+    for name, parameter in module.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise SpecError(f"{name} has an infinite value or NaN")
+    return copy.deepcopy(module).cpu().float().eval().requires_grad_(requires_grad=False)
+
+
+def parameters_of(module: nn.Module) -> dict[str, Single]:
+    """Return a module's parameters and stored floating-point buffers by name, read-only arrays."""
+    stored = module.state_dict().keys()
+    buffers = {
+        name: one
+        for name, one in module.named_buffers()
+        if name in stored and one.is_floating_point()
+    }
+    found = {**dict(module.named_parameters()), **buffers}
+    arrays = {name: one.detach().numpy().copy() for name, one in found.items()}
+    for array in arrays.values():
+        array.flags.writeable = False
+    return arrays
+
+
+def _batches(inputs: Any) -> Iterator[Any]:
+    """Yield batches of inputs; few examples at a time of token ids, whose outputs are large."""
+    size = _BATCH_OF_TOKENS if inputs.dtype.kind == "i" else _BATCH
+    for start in range(0, len(inputs), size):
+        yield inputs[start : start + size]
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _plain_attention() -> Iterator[None]:
+    """Switch off torch's fused encoder layers, which bypass hooks, within the block."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)

@@ -1,0 +1,249 @@
+"""Models of the user as they are named in a study: a file, a function or an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dse.core.metric import Metric
+from dse.errors import DseError, PluginError, SpecError, nearest
+from dse_evaluators.workloads.models import MODELS, ModelRef, model_of
+from dse_evaluators.workloads.own.own_data import DataSource, as_evaluation_error, data_source
+from dse_evaluators.workloads.own.own_function import OwnFunction, digest, missing_file
+from dse_evaluators.workloads.own.own_identity import object_edition
+from dse_evaluators.workloads.own.own_outputs import check_targets
+from dse_evaluators.workloads.own.own_quality import Quality, qualities_of
+from dse_evaluators.workloads.workload import Layout, Workload
+
+GIVEN = "given:"
+"""Prefix of an object's name in the record of a study that a Python program defined."""
+
+_PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
+_EXPORT = "torch.onnx.export, or safetensors.torch.save_file with a config.json, writes a file"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnModel:
+    """Model of the user with its data and quality metrics, before it is loaded.
+
+    Two are equal if their ``edition``, a hash of the model, the data and the metrics, is.
+
+    Attributes:
+        label: name of the model in messages.
+        edition: hash of the model's and the data's content.
+        origin: a path, a function of a file, or an object of the program.
+        data: source of the examples; ``None`` if none was named.
+        qualities: the quality metrics.
+        missing: why the model cannot be run here; empty if it can.
+    """
+
+    label: str
+    edition: str
+    origin: Any = field(compare=False, repr=False)
+    data: DataSource | None = field(compare=False)
+    qualities: tuple[Quality, ...] = field(compare=False)
+    missing: str = ""
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """Quality metrics of the model, by name."""
+        return {one.metric.name: one.metric for one in self.qualities}
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """Descriptions of the user's functions that an evaluation calls."""
+        own = (self.origin.text,) if isinstance(self.origin, OwnFunction) else ()
+        data = () if self.data is None else self.data.starts
+        return (*own, *data, *(text for one in self.qualities for text in one.starts))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the layers are known without calling a function of the user."""
+        return not self.missing and not isinstance(self.origin, OwnFunction)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Shapes of all parameters, and the layers that can be compressed.
+
+        Raises:
+            EvaluationError: the user's function fails.
+            SpecError: the model cannot be read.
+        """
+        from dse_evaluators.workloads.own.own_readers import layout_of
+
+        return layout_of(self.origin, self.label)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the weights that can be compressed."""
+        return self.layout.layers
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of each parameter, by name."""
+        return self.layout.shapes
+
+    def make(self) -> Workload:
+        """Load the model and its data.
+
+        Raises:
+            EvaluationError: the model or its data cannot be read, or do not fit.
+            PluginError: the model cannot be run here.
+        """
+        from dse_evaluators.workloads.own.own_readers import load_workload
+
+        if self.missing:
+            raise PluginError(self.missing)
+        try:
+            data = None if self.data is None else self.data.load()
+            return load_workload(self.origin, self.label, data, self.qualities)
+        except SpecError as error:
+            raise as_evaluation_error(error) from error
+
+
+def model_ref(
+    model: object, data: object = None, quality: object = None, *, runs: bool = False
+) -> ModelRef:
+    """Return the model that the options ``model``, ``data`` and ``quality`` name.
+
+    Files are read and checked; functions are not called.
+
+    Args:
+        model: the name of a built-in model, a path, ``{python: FILE.py:function}`` or an object.
+        data: the examples: a path, a mapping, or arrays; only for models of the user.
+        quality: the quality metrics: a name, a function, or a list; only for models of the user.
+        runs: whether the model is run, so that it needs data.
+
+    Raises:
+        PluginError: no model has this name.
+        SpecError: a file cannot be read, the data is missing or does not fit the metrics.
+    """
+    if isinstance(model, str) and not _is_path(model) and not model.startswith(GIVEN):
+        for name, value in (("data", data), ("quality", quality)):
+            if model in MODELS and value is not None:
+                hint = "leave it out; a model of your own is a path, such as model: net.onnx"
+                raise SpecError(f"{model} has its own {name}", hint=hint, part=[name])
+        _check_name(model)
+        return model
+    origin, edition, label = _origin_of(model)
+    missing = ""
+    if isinstance(model, str) and model.startswith(GIVEN):
+        missing = f"{model[len(GIVEN) :]!r} is an object of the Python program that began the study"
+    if runs and data is None:
+        hint = "as in data: data.npz, with the arrays inputs and targets"
+        raise SpecError(f"{label} needs data to run on", hint=hint, part=["data"])
+    found = _source(data)
+    qualities = qualities_of(quality)
+    known = "" if found is None else found.edition
+    names = [f"{one.metric.name}{one.edition}" for one in qualities]
+    own = OwnModel(
+        label=label,
+        edition=digest(edition.encode(), known.encode(), "\n".join(names).encode())[:8],
+        origin=origin,
+        data=found,
+        qualities=qualities,
+        missing=missing,
+    )
+    _check_own(own)
+    return own
+
+
+def _check_own(own: OwnModel) -> None:
+    """Check what is known without calling a function of the user.
+
+    Raises:
+        SpecError: the model has no layer to compress, or the data does not fit the metrics.
+    """
+    if own.is_known:
+        try:
+            layers = own.layers
+        except DseError as error:
+            raise SpecError(error.problem, hint=error.hint, part=["model"]) from error
+        if not layers:
+            raise SpecError(
+                f"{own.label} has no layer that can be compressed",
+                hint="layers are Linear, Conv1d, Conv2d, Embedding and attention projections",
+                part=["model"],
+            )
+    if own.data is not None and not own.data.starts and not own.missing:
+        try:
+            check_targets(own.data.load(), own.qualities)
+        except DseError as error:
+            part = error.part or ("data",)
+            raise SpecError(error.problem, hint=error.hint, part=part) from error
+
+
+def _source(data: object) -> DataSource | None:
+    if data is None or (isinstance(data, str) and data.startswith(GIVEN)):
+        return None
+    return data_source(data)
+
+
+def _check_name(model: str) -> None:
+    """Raise PluginError unless a built-in model has this name."""
+    try:
+        model_of(model)
+    except PluginError as error:
+        hint = error.hint
+        if Path(model).exists():
+            hint = f"a file or folder is named by a path: ./{model}"
+        elif not hint.startswith("did"):
+            hint = f"{hint}; a model of your own is a path, such as model: net.onnx"
+        raise PluginError(error.problem, hint=hint, part=["model"]) from error
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a text names a file: it has a slash, or an ending such as ``.onnx``."""
+    return "/" in text or "\\" in text or Path(text).suffix[1:2].isalpha()
+
+
+def _origin_of(model: object) -> tuple[Any, str, str]:
+    """Return the origin of a user's model, a hash of its content, and its name for messages."""
+    try:
+        if isinstance(model, str | Path):
+            if str(model).startswith(GIVEN):
+                return model, str(model), str(model)[len(GIVEN) :]
+            return _file_origin(Path(model))
+        if isinstance(model, Mapping):
+            return _mapping_origin(model)
+    except SpecError as error:
+        raise SpecError(error.problem, hint=error.hint, part=["model"]) from error
+    if not callable(model):
+        raise SpecError(
+            f"a model cannot be {model!r}",
+            hint="a name, a path, {python: net.py:make}, or a torch.nn.Module",
+            part=["model"],
+        )
+    return model, object_edition(model), type(model).__name__
+
+
+def _mapping_origin(model: Mapping[Any, Any]) -> tuple[Any, str, str]:
+    odd = next((key for key in model if key != "python"), None)
+    if odd is not None or not model:
+        hint = nearest(odd, ["python"]) if odd is not None else "as in {python: net.py:make}"
+        raise SpecError(f"a model has no key {odd!r}", hint=hint)
+    if callable(model["python"]):
+        return model["python"], object_edition(model["python"]), "the model"
+    function = OwnFunction.of(model["python"])
+    return function, digest(function.edition.encode(), function.name.encode()), function.name
+
+
+def _file_origin(path: Path) -> tuple[Any, str, str]:
+    from dse_evaluators.workloads.own.own_readers import READERS, reader_of
+
+    if path.suffix in _PICKLED:
+        problem = f"{path.name} is a pickle, which could run code, and is never read"
+        raise SpecError(problem, hint=_EXPORT)
+    if path.suffix == ".py":
+        raise SpecError(f"{path.name} is a program", hint=f"{{python: {path.name}:make}}")
+    if not path.exists():
+        raise missing_file(path)
+    if reader_of(path) is None:
+        hint = f"known: {', '.join(READERS)}; {_EXPORT}"
+        raise SpecError(f"{path.name} is not a model file", hint=hint)
+    reader = reader_of(path)
+    assert reader is not None
+    return path, reader.edition(path), path.name

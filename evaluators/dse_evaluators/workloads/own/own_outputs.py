@@ -1,0 +1,171 @@
+"""Outputs of a user's model as a table, and their quality against the user's targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dse.core.metric import Metric
+from dse.errors import EvaluationError, SpecError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.own.own_data import OwnData
+from dse_evaluators.workloads.own.own_quality import Quality, Targets
+
+_SEQUENCES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTask:
+    """Data and quality metrics of a user's model.
+
+    Outputs of three axes, (n, t, k), belong to n sequences of t tokens: each position is an
+    example. Without targets, the target of a position is the next token, so that the last position
+    is left out.
+
+    Raises:
+        SpecError: a metric needs targets that the data lacks, or targets of another kind.
+    """
+
+    label: str
+    source: OwnData | None
+    qualities: tuple[Quality, ...]
+
+    def __post_init__(self) -> None:
+        if self.source is not None:
+            check_targets(self.source, self.qualities)
+
+    @property
+    def data(self) -> OwnData:
+        """Examples to run the model on.
+
+        Raises:
+            EvaluationError: no data was named.
+        """
+        if self.source is None:
+            hint = "as in data: data.npz, with the arrays inputs and targets"
+            raise EvaluationError(f"{self.label} needs data to run on", hint=hint)
+        return self.source
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Quality metrics by name."""
+        return {one.metric.name: one.metric for one in self.qualities}
+
+    def outputs(self, table: Single, split: str) -> Single:
+        """Return the outputs for each example of a split, (n, k), from those of the model.
+
+        Args:
+            table: outputs of the model, (n, k) or (n, t, k).
+            split: ``search``, ``test`` or ``calibration``.
+
+        Raises:
+            EvaluationError: the number of outputs does not fit the targets.
+        """
+        if table.ndim == _SEQUENCES:
+            cut = self.data.targets is None and self.data.inputs.dtype.kind == "i"
+            table = table[:, :-1] if cut and table.shape[1] > 1 else table
+            table = np.ascontiguousarray(table).reshape(-1, table.shape[-1])
+        self._check_outputs(table, self._targets(split))
+        return table
+
+    def quality(self, outputs: Single, reference: Single, split: str) -> dict[str, float]:
+        """Return the quality metrics of outputs, (n, k), by name.
+
+        Args:
+            outputs: outputs of the compressed model, (n, k).
+            reference: outputs of the uncompressed model, (n, k).
+            split: the split to which they belong.
+
+        Raises:
+            EvaluationError: a function of the user fails.
+        """
+        targets = self._targets(split)
+        given = np.zeros(len(outputs), dtype=np.int64) if targets is None else targets
+        return {
+            one.metric.name: float(one.score(outputs, reference, given)) for one in self.qualities
+        }
+
+    def _targets(self, split: str) -> Targets | None:
+        """Return the targets of a split's examples, (n,); of sequences, those of each position."""
+        targets = self.data.targets_of(split)
+        if targets is None and self.data.inputs.dtype.kind == "i" and self.data.inputs.ndim == 2:
+            return self.data.inputs_of(split)[:, 1:].reshape(-1)
+        if targets is not None and targets.dtype.kind == "i":
+            return targets.reshape(-1)
+        return targets
+
+    def _check_outputs(self, table: Single, targets: Targets | None) -> None:
+        needs = {one.needs for one in self.qualities}
+        if targets is None or not needs & {"labels", "values"}:
+            return
+        if "labels" in needs and len(table) != len(targets):
+            raise EvaluationError(
+                f"the model gives {len(table)} rows of outputs for {len(targets)} targets",
+                hint="(n, classes), or (n, tokens, vocabulary) for a language model",
+            )
+        if "labels" in needs and max(table.shape[1], 2) <= targets.max():
+            raise EvaluationError(
+                f"a target is {targets.max()}, but the model has {table.shape[1]} outputs",
+                hint="classes are numbered from 0",
+            )
+        if "values" in needs and table.size != targets.size:
+            raise EvaluationError(
+                f"the model gives {table.size} outputs for {targets.size} targets"
+            )
+
+
+def check_targets(data: OwnData, qualities: tuple[Quality, ...]) -> None:
+    """Check that the data has the targets that the quality metrics need.
+
+    Args:
+        data: the examples.
+        qualities: the quality metrics.
+
+    Raises:
+        SpecError: the data has no targets, or not the integer classes that a metric needs.
+    """
+    targets = data.targets
+    if targets is None and data.inputs.dtype.kind == "i" and data.inputs.ndim == 2:
+        targets = data.inputs[:, 1:]
+    for one in qualities:
+        name = one.metric.name
+        if one.needs in ("labels", "values") and targets is None:
+            hint = "give targets in data, or quality: cosine, which needs none"
+            raise SpecError(f"{name} needs targets", hint=hint, part=["quality"])
+        if one.needs != "labels" or targets is None:
+            continue
+        if targets.dtype.kind != "i" or targets.min() < 0:
+            hint = "integers from 0; for other targets, quality: mse"
+            raise SpecError(f"{name} needs classes as targets", hint=hint, part=["quality"])
+        if name == "auc" and set(np.unique(targets).tolist()) != {0, 1}:
+            raise SpecError("auc needs targets 0 and 1", hint="accuracy or f1", part=["quality"])
+
+
+def table_of(given: Any) -> Single:
+    """Return the outputs of a model as an array in single precision, (n, k) or (n, t, k).
+
+    Args:
+        given: an array or tensor, a mapping or an object with ``logits``, or a tuple whose first
+            element is the outputs.
+
+    Raises:
+        EvaluationError: it has no array of one to three axes.
+    """
+    if isinstance(given, Mapping) and "logits" in given:
+        given = given["logits"]
+    given = getattr(given, "logits", given)
+    if isinstance(given, tuple | list) and given:
+        given = given[0]
+    if hasattr(given, "detach"):
+        given = given.detach().numpy()
+    if not isinstance(given, np.ndarray) or not 1 <= given.ndim <= _SEQUENCES:
+        shape = f" of shape {given.shape}" if isinstance(given, np.ndarray) else ""
+        raise EvaluationError(
+            f"the model gives a {type(given).__name__}{shape}",
+            hint="outputs are a tensor (n, k) or (n, tokens, k)",
+        )
+    table = np.asarray(given, dtype=np.float32)
+    return table[:, None] if table.ndim == 1 else table

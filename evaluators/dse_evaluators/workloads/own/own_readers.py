@@ -1,0 +1,114 @@
+"""Readers of the user's model files by their endings, and loading of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dse.errors import EvaluationError
+from dse_evaluators.workloads.own.own_data import OwnData
+from dse_evaluators.workloads.own.own_function import OwnFunction, call_own, digest, read_own_file
+from dse_evaluators.workloads.own.own_quality import Quality
+from dse_evaluators.workloads.workload import Layout, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reader of one kind of model file.
+
+    Attributes:
+        edition: function that returns a hash of the file's content.
+        layout: function that returns the parameters' shapes and the compressible layers.
+        load: function that returns the workload of the model on data.
+    """
+
+    edition: Callable[[Path], str]
+    layout: Callable[[Path], Layout]
+    load: Callable[[Path, str, OwnData | None, Sequence[Quality]], Workload]
+
+
+def reader_of(path: Path) -> Reader | None:
+    """Return the reader of a model file by its ending; ``None`` if there is none."""
+    return READERS.get(path.suffix)
+
+
+def layout_of(origin: Any, label: str) -> Layout:
+    """Return the parameters' shapes and the compressible layers of a model.
+
+    Args:
+        origin: a path, a function of a file, or a module or function of the program.
+        label: name of the model for messages.
+
+    Raises:
+        SpecError: the model cannot be read.
+        EvaluationError: the user's function fails.
+    """
+    if isinstance(origin, Path):
+        reader = reader_of(origin)
+        assert reader is not None
+        return reader.layout(origin)
+    from dse_evaluators.workloads.own.module_layers import ModuleLayers
+    from dse_evaluators.workloads.own.module_workload import parameters_of, single_precision
+
+    module = single_precision(_module_of(origin, label))
+    found = ModuleLayers.of(module)
+    shapes = {name: array.shape for name, array in parameters_of(module).items()}
+    return Layout(shapes=shapes, layers=tuple(found.used_by), kept=found.kept)
+
+
+def load_workload(
+    origin: Any, label: str, data: OwnData | None, qualities: Sequence[Quality]
+) -> Workload:
+    """Return the workload of a model on data.
+
+    Args:
+        origin: a path, a function of a file, or a module or function of the program.
+        label: name of the model for messages.
+        data: the examples; without them, only the weights can be used.
+        qualities: the quality metrics.
+
+    Raises:
+        SpecError: the model cannot be read.
+        EvaluationError: the user's function fails.
+    """
+    if isinstance(origin, Path):
+        reader = reader_of(origin)
+        assert reader is not None
+        return reader.load(origin, label, data, qualities)
+    from dse_evaluators.workloads.own.module_workload import ModuleWorkload
+
+    module = _module_of(origin, label)
+    return ModuleWorkload(name=label, module=module, data=data, qualities=qualities)
+
+
+@lru_cache(maxsize=16)
+def _module_of(origin: Any, label: str) -> Any:
+    """Return the module that an object is, or that a function returns; it is called once.
+
+    The function runs with the random seed 0, so that every process gets the same weights.
+    """
+    import torch
+    from torch import nn
+
+    if isinstance(origin, nn.Module):
+        return origin
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made = origin.call() if isinstance(origin, OwnFunction) else call_own(origin, label)
+    if not isinstance(made, nn.Module):
+        text = origin.text if isinstance(origin, OwnFunction) else label
+        raise EvaluationError(
+            f"{text} returns a {type(made).__name__}", hint="return a torch.nn.Module"
+        )
+    return made
+
+
+def _file_edition(path: Path) -> str:
+    return digest(read_own_file(path))
+
+
+READERS: Mapping[str, Reader] = {}
+"""Reader of each kind of model file, by ending."""
