@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, get_args
 
 from dse.api.function_evaluators import FunctionEvaluator, told_spec
+from dse.api.option_objects import name_objects
 from dse.api.python_optimizer import Given
 from dse.core.metric import Goal, Metric
 from dse.errors import SpecError, nearest
@@ -66,10 +67,10 @@ TOLD = "told"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpecs:
-    """Evaluators of a study by name: their study-file entries, Python functions and metrics."""
+    """Evaluators of a study by name: their study-file entries, Python objects and metrics."""
 
     specs: Mapping[str, Mapping[str, Any]]
-    objects: Mapping[str, FunctionEvaluator[Any, Any]]
+    objects: Mapping[str, Any]
     metrics: Mapping[str, Metric]
 
     @staticmethod
@@ -85,7 +86,7 @@ class EvaluatorSpecs:
         """
         named = _map_by_name(evaluators)
         specs: dict[str, Mapping[str, Any]] = {}
-        objects: dict[str, FunctionEvaluator[Any, Any]] = {}
+        objects: dict[str, Any] = {}
         metrics: dict[str, Metric] = {}
         for name, one in named.items():
             if isinstance(one, FunctionEvaluator):
@@ -93,7 +94,8 @@ class EvaluatorSpecs:
                 objects[specs[name]["function"]] = one
                 metrics |= {f"{name}.{metric.name}": metric for metric in one.metrics}
             else:
-                specs[name] = one
+                specs[name], given = name_objects(name, one)
+                objects |= given
         for place, (reads, own) in enumerate(_told_by_reads(told).items(), start=1):
             name = TOLD if place == 1 else f"{TOLD}{place}"
             specs[name] = told_spec(name, own, reads)
@@ -252,7 +254,7 @@ def document_of(name: str, cast: EvaluatorSpecs, asked: StudyOptions) -> dict[st
     for key in ("constraints", "unread"):
         if isinstance(told.get(key), str):
             told[key] = [told[key]]
-    if any(one.kind == "measured" for one in cast.objects.values()):
+    if any(getattr(one, "kind", "measured") == "measured" for one in cast.objects.values()):
         told.setdefault("executor", "serial")
     objectives = cast.objectives(asked.get("minimize", ()), asked.get("maximize", ()))
     cast.set_log_scales(objectives, asked.get("log_scale", ()))

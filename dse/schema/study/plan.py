@@ -258,7 +258,7 @@ class _Builder:
         plugin = load("evaluators", spec.use)
         for key in user_options(plugin):
             if key in options:
-                options[key] = resolve_user_option(options[key], self.source.path)
+                options[key] = resolve_user_option(options[key], self.source.path, self.objects)
         if "cwd" in options_of(plugin):
             options.setdefault("cwd", str(self.source.path.parent))
         return options

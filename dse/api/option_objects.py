@@ -1,0 +1,62 @@
+"""Python objects in the options of plug-in evaluators, such as a model or arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from dse.protocols import user_options
+from dse.registry import load
+from dse.schema.study.user_files import GIVEN
+
+
+def name_objects(name: str, entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Replace the objects in an evaluator's entry by texts that name them.
+
+    Only options that the evaluator declares for something of the user may be objects; other
+    options are returned unchanged.
+
+    Args:
+        name: the evaluator's name in the study.
+        entry: its entry of a study file, with objects as options.
+
+    Returns:
+        The entry with texts such as ``given:quality.model``, and the objects by these texts.
+
+    Raises:
+        PluginError: the entry has objects, and there is no such evaluator.
+    """
+    odd = [key for key, value in entry.items() if not _is_plain(value)]
+    if not odd or "use" not in entry:
+        return entry, {}
+    allowed = user_options(load("evaluators", str(entry["use"])))
+    objects: dict[str, Any] = {}
+    texts = {
+        key: _name_value(f"{name}.{key}", entry[key], objects) for key in odd if key in allowed
+    }
+    return {**entry, **texts}, objects
+
+
+def _name_value(name: str, value: Any, objects: dict[str, Any]) -> Any:
+    """Return the text that names an object, or a mapping with such a text under ``python``."""
+    if _is_plain(value):
+        return value
+    if isinstance(value, Mapping) and not _is_plain(value.get("python")):
+        function = value["python"]
+        text = f"{GIVEN}{name}:{getattr(function, '__name__', type(function).__name__)}"
+        objects[text] = function
+        return {**value, "python": text}
+    objects[GIVEN + name] = value
+    return GIVEN + name
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether YAML can express a value."""
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | np.generic | PurePath)
