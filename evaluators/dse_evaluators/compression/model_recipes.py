@@ -21,10 +21,10 @@ class ModelRecipes:
 
     model: ModelRef
     recipe: str
-    layers: Mapping[str, str]
+    layers: object
 
     @staticmethod
-    def of(model: ModelRef, recipe: str, layers: Mapping[str, str]) -> ModelRecipes:
+    def of(model: ModelRef, recipe: str, layers: object) -> ModelRecipes:
         """Group a model's layers by compression recipe, that of the first pattern that matches.
 
         Layers that no pattern matches get ``recipe``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -100,7 +100,7 @@ class Layout:
     kept: tuple[str, ...] = ()
 
 
-class UserModel(Protocol):
+class UserModel(Hashable, Protocol):
     """Model of the user: a hashable value that stands for the model in place of a name."""
 
     @property

@@ -130,8 +130,8 @@ def model_ref(
         return model
     origin, edition, label = _origin_of(model)
     missing = ""
-    if isinstance(model, str) and model.startswith(GIVEN):
-        missing = f"{model[len(GIVEN) :]!r} is an object of the Python program that began the study"
+    if isinstance(origin, str):
+        missing = f"{label!r} is an object of the Python program that began the study"
     if runs and data is None:
         hint = "as in data: data.npz, with the arrays inputs and targets"
         raise SpecError(f"{label} needs data to run on", hint=hint, part=["data"])
@@ -177,7 +177,8 @@ def _check_own(own: OwnModel) -> None:
 
 
 def _source(data: object) -> DataSource | None:
-    if data is None or (isinstance(data, str) and data.startswith(GIVEN)):
+    held = data.get("python", "") if isinstance(data, Mapping) else data
+    if data is None or (isinstance(held, str) and held.startswith(GIVEN)):
         return None
     return data_source(data)
 
@@ -221,6 +222,8 @@ def _origin_of(model: object) -> tuple[Any, str, str]:
 
 
 def _mapping_origin(model: Mapping[Any, Any]) -> tuple[Any, str, str]:
+    if isinstance(model.get("python"), str) and model["python"].startswith(GIVEN):
+        return _origin_of(model["python"])
     odd = next((key for key in model if key != "python"), None)
     if odd is not None or not model:
         hint = nearest(odd, ["python"]) if odd is not None else "as in {python: net.py:make}"
@@ -241,6 +244,8 @@ def _file_origin(path: Path) -> tuple[Any, str, str]:
         raise SpecError(f"{path.name} is a program", hint=f"{{python: {path.name}:make}}")
     if not path.exists():
         raise missing_file(path)
+    if path.suffix == ".safetensors":
+        path = path.parent  # its config.json gives the model's shape
     if reader_of(path) is None:
         hint = f"known: {', '.join(READERS)}; {_EXPORT}"
         raise SpecError(f"{path.name} is not a model file", hint=hint)

@@ -111,6 +111,8 @@ def qualities_of(value: object) -> tuple[Quality, ...]:
     """
     if value is None:
         value = DEFAULT
+    if callable(value):
+        value = {"python": value}
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     found = tuple(_quality_of(one) for one in listed)
     names = [one.metric.name for one in found]
@@ -174,6 +176,9 @@ def _function_quality(value: Mapping[str, object]) -> Quality:
         )
     direction: Goal = "minimize" if goal == "minimize" else "maximize"
     function = value["python"]
+    if isinstance(function, str) and function.startswith("given:"):
+        metric = Metric(name=function.rpartition(":")[2], goal=direction)
+        return Quality(metric=metric, edition=function)
     if not callable(function):
         try:
             own = OwnFunction.of(function)

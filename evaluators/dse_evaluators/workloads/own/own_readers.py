@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from dse.errors import EvaluationError
+from dse_evaluators.workloads.own.onnx_layers import onnx_edition, read_onnx
 from dse_evaluators.workloads.own.own_data import OwnData
 from dse_evaluators.workloads.own.own_function import OwnFunction, call_own, digest, read_own_file
 from dse_evaluators.workloads.own.own_quality import Quality
+from dse_evaluators.workloads.own.safetensors_file import weight_files
 from dse_evaluators.workloads.workload import Layout, Workload
+
+_FOLDER = "a folder with config.json and model.safetensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +35,8 @@ class Reader:
 
 
 def reader_of(path: Path) -> Reader | None:
-    """Return the reader of a model file by its ending; ``None`` if there is none."""
-    return READERS.get(path.suffix)
+    """Return the reader of a model's file or folder; ``None`` if there is none."""
+    return READERS.get(_FOLDER if path.is_dir() else path.suffix)
 
 
 def layout_of(origin: Any, label: str) -> Layout:
@@ -106,9 +110,39 @@ def _module_of(origin: Any, label: str) -> Any:
     return made
 
 
-def _file_edition(path: Path) -> str:
-    return digest(read_own_file(path))
+def _onnx_layout(path: Path) -> Layout:
+    return read_onnx(path).layout
 
 
-READERS: Mapping[str, Reader] = {}
-"""Reader of each kind of model file, by ending."""
+def _load_onnx(
+    path: Path, label: str, data: OwnData | None, qualities: Sequence[Quality]
+) -> Workload:
+    from dse_evaluators.workloads.own.onnx_workload import OnnxWorkload
+
+    return OnnxWorkload(path, label, data, qualities)
+
+
+def _folder_edition(folder: Path) -> str:
+    files = (folder / "config.json", *weight_files(folder))
+    return digest(*(read_own_file(one) for one in files))
+
+
+def _folder_layout(folder: Path) -> Layout:
+    from dse_evaluators.workloads.own.safetensors_model import folder_layout
+
+    return folder_layout(folder)
+
+
+def _load_folder(
+    folder: Path, label: str, data: OwnData | None, qualities: Sequence[Quality]
+) -> Workload:
+    from dse_evaluators.workloads.own.safetensors_model import load_folder
+
+    return load_folder(folder, label, data, qualities)
+
+
+READERS: Mapping[str, Reader] = {
+    ".onnx": Reader(edition=onnx_edition, layout=_onnx_layout, load=_load_onnx),
+    _FOLDER: Reader(edition=_folder_edition, layout=_folder_layout, load=_load_folder),
+}
+"""Reader of each kind of model, by the ending of its file; that of folders is last."""

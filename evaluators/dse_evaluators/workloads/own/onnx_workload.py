@@ -1,0 +1,174 @@
+"""Workload of an ONNX file of the user, run by onnxruntime on the user's data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.core.metric import Metric
+from dse.errors import DseError, EvaluationError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.onnx_runtime import (
+    Session,
+    all_initializers,
+    with_initializers,
+    with_outputs,
+)
+from dse_evaluators.workloads.own.onnx_layers import OnnxLayer, read_onnx
+from dse_evaluators.workloads.own.own_data import OwnData
+from dse_evaluators.workloads.own.own_outputs import OwnTask, table_of
+from dse_evaluators.workloads.own.own_quality import Quality
+from dse_evaluators.workloads.workload import Parameters, Signals, Split
+
+_BATCH = 64
+_MOST_CALIBRATING = 256
+_MOST_SAMPLES = 4096
+
+
+class OnnxWorkload:
+    """ONNX model with data of the user; its activations cannot be rounded.
+
+    Args:
+        path: the file.
+        name: name of the model for messages.
+        data: the examples; without them, only the weights can be used.
+        qualities: the quality metrics.
+
+    Raises:
+        SpecError: the file is not a model that can be compressed.
+    """
+
+    def __init__(
+        self, path: Path, name: str, data: OwnData | None, qualities: Sequence[Quality]
+    ) -> None:
+        self.name = name
+        self._file = read_onnx(path)
+        self._content = self._file.content
+        stored = all_initializers(self._content)
+        self.parameters: Parameters = {
+            one: self._turned(one, np.asarray(stored[one], dtype=np.float32))
+            for one in self._file.layout.shapes
+        }
+        self.compressible = self._file.layout.layers
+        self._task = OwnTask(label=name, source=data, qualities=tuple(qualities))
+        self.metrics: Mapping[str, Metric] = self._task.metrics
+
+    def calibration(self) -> Mapping[str, Single]:
+        layers = {
+            name: uses[0]
+            for name, uses in self._file.layers.items()
+            if uses[0].operator != "Gather"
+        }
+        inputs = self._task.data.inputs_of("calibration")[:_MOST_CALIBRATING]
+        graph_input = self._file.model.graph.input[0].name
+        names = sorted({one.signal for one in layers.values()} - {graph_input})
+        found: dict[str, NDArray[Any]] = {graph_input: inputs}
+        if names:
+            runs = self._run(with_outputs(self._content, names), inputs)
+            found |= {name: np.concatenate(one) for name, one in zip(names, runs, strict=True)}
+        rows = {
+            name: _rows(one, self.parameters[name], found[one.signal])
+            for name, one in layers.items()
+        }
+        return {name: table for name, table in rows.items() if table is not None}
+
+    def outputs(
+        self, parameters: Parameters, split: Split, signals: Signals
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        if signals.activations is not None or signals.kv_cache is not None:
+            raise EvaluationError(
+                f"the activations of {self.name} cannot be rounded: onnxruntime computes them",
+                hint="leave out activations and kv_cache, or name it as {python: net.py:make}",
+            )
+        changed = {
+            name: self._turned(name, array)
+            for name, array in parameters.items()
+            if array is not self.parameters[name]
+        }
+        model = with_initializers(self._content, changed)
+        runs = self._run(model, self._task.data.inputs_of(split))
+        return self._task.outputs(np.concatenate([table_of(one) for one in runs[0]]), split)
+
+    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+        return self._task.quality(outputs, reference, split)
+
+    def _run(self, model: bytes, inputs: NDArray[Any]) -> list[list[Single]]:
+        """Return each output of the model, as a list of arrays, one for each batch.
+
+        Raises:
+            EvaluationError: onnxruntime cannot run the model on these inputs.
+        """
+        size = self._batch_size(inputs)
+        session = Session(model)
+        try:
+            runs = [
+                session.run(inputs[start : start + size]) for start in range(0, len(inputs), size)
+            ]
+        except DseError:
+            raise
+        except Exception as error:  # onnxruntime's errors have no class of their own
+            first = str(error).strip().partition("\n")[0]
+            raise EvaluationError(
+                f"{self.name} does not run on inputs of shape {inputs.shape[1:]} an example and "
+                f"type {inputs.dtype}: {first}",
+                hint="data must have the inputs of the exported model",
+            ) from error
+        return [list(one) for one in zip(*runs, strict=True)]
+
+    def _batch_size(self, inputs: NDArray[Any]) -> int:
+        """Return the number of examples in a run: the model's, if its first axis is fixed.
+
+        Raises:
+            EvaluationError: the model's fixed number does not divide the number of examples.
+        """
+        axes = self._file.model.graph.input[0].type.tensor_type.shape.dim
+        fixed = int(axes[0].dim_value) if len(axes) else 0
+        if fixed and len(inputs) % fixed:
+            raise EvaluationError(
+                f"{self.name} takes exactly {fixed} examples at a time, not {len(inputs)}",
+                hint="export it with a dynamic first axis, or with one example",
+            )
+        return fixed or _BATCH
+
+    def _turned(self, name: str, array: Single) -> Single:
+        """Return weights that the file stores as (inputs, outputs) transposed; others as is."""
+        uses = self._file.layers.get(name)
+        return np.ascontiguousarray(array.T) if uses and uses[0].is_turned else array
+
+
+def _rows(layer: OnnxLayer, weight: Single, signal: NDArray[Any]) -> Single | None:
+    """Return the inputs of a layer as rows, (rows, inputs of one output).
+
+    The result is ``None`` for a convolution whose padding the file does not state in numbers.
+    """
+    if layer.operator != "Conv":
+        return _sample(np.ascontiguousarray(signal.reshape(-1, signal.shape[-1])))
+    if layer.attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+        return None
+    window = weight.ndim - 2
+    strides = layer.attributes.get("strides", [1] * window)
+    steps = layer.attributes.get("dilations", [1] * window)
+    pads = layer.attributes.get("pads", [0] * 2 * window)
+    padded = np.pad(signal, [(0, 0), (0, 0), *zip(pads[:window], pads[window:], strict=True)])
+    reach = [step * (size - 1) + 1 for step, size in zip(steps, weight.shape[2:], strict=True)]
+    axes = tuple(range(2, 2 + window))
+    views = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=axes)
+    moved = (slice(None), slice(None), *(slice(None, None, one) for one in strides))
+    taps = tuple(slice(None, None, one) for one in steps)
+    views = views[(*moved, *taps)]  # (n, channels, positions ..., taps ...)
+    groups = layer.attributes.get("group", 1)
+    split = views.reshape(len(views), groups, -1, *views.shape[2:])
+    ordered = np.moveaxis(split, 2, 2 + window)  # (n, groups, positions ..., channels, taps ...)
+    return _sample(ordered.reshape(-1, int(np.prod(weight.shape[1:]))))
+
+
+def _sample(rows: NDArray[Any]) -> Single:
+    """Return at most 4096 rows; of more, a random sample with a fixed seed."""
+    if len(rows) > _MOST_SAMPLES:
+        drawn = np.random.default_rng(0).choice(len(rows), _MOST_SAMPLES, replace=False)
+        rows = rows[np.sort(drawn)]
+    return np.ascontiguousarray(rows, dtype=np.float32)
