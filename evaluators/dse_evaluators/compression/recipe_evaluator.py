@@ -115,6 +115,7 @@ class ByRecipe:
         self._signals = {
             name: Template.of(getattr(self, name)) for name in ("activations", "kv_cache")
         }
+        self._check_runtime()
         signals = frozenset(name for each in self._signals.values() for name in each.names)
         self.reads = self._recipes.reads | signals
         self._check_signals({})
@@ -163,6 +164,19 @@ class ByRecipe:
     def _signals_of(self, design: Mapping[str, Value]) -> Signals:
         rounded = {name: _format(text.fill(design, 0)) for name, text in self._signals.items()}
         return Signals(activations=rounded["activations"], kv_cache=rounded["kv_cache"])
+
+    def _check_runtime(self) -> None:
+        """Raise SpecError if activations of a model that onnxruntime runs are to be rounded."""
+        own = self._model
+        if isinstance(own, str) or not own.label.endswith(".onnx"):
+            return
+        for option, template in self._signals.items():
+            if template.text not in _WHOLE:
+                raise SpecError(
+                    f"{option} of {own.label} cannot be rounded: onnxruntime computes them",
+                    hint=f"leave out {option}, or name the model as {{python: net.py:make}}",
+                    part=[option],
+                )
 
     def _check_signals(self, values: Mapping[str, Sequence[Value]]) -> None:
         for option, template in self._signals.items():
