@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -55,12 +55,28 @@ def init(
             "--metric", "-m", help="Such as 'minimize time ms'; may be repeated.", metavar="M"
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A model to compress: net.onnx, a folder, or net.py:make.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="The examples to run --model on: data.npz.", show_default=False),
+    ] = None,
+    quality: Annotated[
+        str | None,
+        typer.Option(help="The quality metric of --model: accuracy.", show_default=False),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing; use examples for missing options.")
     ] = False,
     output: ToldOption = OutputFormat.TABLE,
 ) -> None:
     """Write a commented space, study and evaluator that run, from a few questions.
+
+    With --model, the study compresses that model, layer by layer.
 
     Example: dse init kernels --parameter 'threads = 1..16' --metric 'minimize time ms' --yes
     """
@@ -74,12 +90,19 @@ def init(
         axis_of,
         wish_of,
     )
+    from dse.services.init.model_study import MODEL_QUESTION, ModelAnswer, write_model_study
     from dse.services.init.study_files import check_free, usual_name, write_study_files
 
     check_free(folder)
     axes = tuple(map(axis_of, parameter or ()))
     wishes = tuple(map(wish_of, metric or ()))
     usual = usual_name(folder)
+    if model is not None or data is not None or quality is not None:
+        _check_model_options(model, data, [measured, parameter, metric])
+        answer = ModelAnswer(model=model or "", data=data or "", quality=quality)
+        written = write_model_study(name or usual, question or MODEL_QUESTION, answer, folder)
+        _report(name or usual, folder, [*written], output)
+        return
     try:
         asked = Beginning(
             name=name
@@ -97,12 +120,28 @@ def init(
     except typer.Abort:
         say("\nnothing was written; --yes skips the questions, and options answer them in advance")
         raise typer.Exit(1) from None
-    files = [*write_study_files(asked, folder)]
+    _report(asked.name, folder, [*write_study_files(asked, folder)], output)
+
+
+def _report(name: str, folder: Path, files: list[str], output: OutputFormat) -> None:
+    """Print the files that were written, and the commands that come next."""
     if output is OutputFormat.JSON:
-        told: BegunFolder = {"study": asked.name, "folder": str(folder), "files": files}
+        told: BegunFolder = {"study": name, "folder": str(folder), "files": files}
         show_json(told)
     else:
         _say_how_to_go_on(folder, files)
+
+
+def _check_model_options(model: str | None, data: str | None, others: Sequence[object]) -> None:
+    """Raise UsageError unless --model comes with --data, and without options of other studies."""
+    if model is None or data is None:
+        missing = "--model" if model is None else "--data"
+        raise typer.BadParameter(f"{missing} is missing: --model net.onnx --data data.npz")
+    if any(others):
+        raise typer.BadParameter(
+            "--model writes its own parameters and metrics: leave out --measured, --parameter "
+            "and --metric"
+        )
 
 
 def _measuring() -> Measured:

@@ -18,10 +18,11 @@ from dse.services.init.answers import (
     axis_of,
     wish_of,
 )
+from dse.services.init.model_study import MODEL_QUESTION, ModelAnswer, write_model_study
 from dse.services.init.templates import files
 
 
-def init(
+def init(  # noqa: PLR0913 - its options are its arguments
     folder: str | Path = ".",
     *,
     name: str | None = None,
@@ -29,6 +30,9 @@ def init(
     measured: Measuring = "command",
     parameters: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    model: str | None = None,
+    data: str | None = None,
+    quality: str | None = None,
 ) -> BegunFolder:
     """Write the commented files of a first study that runs, as a starting point for editing.
 
@@ -43,6 +47,10 @@ def init(
         parameters: each a line such as ``"threads = 1..16"`` or ``"format = int8, fp16"``; by
             default an example.
         metrics: each a line such as ``"minimize time ms"``; by default an example.
+        model: a model to compress, instead of the above: ``"net.onnx"``, a folder, or
+            ``"net.py:make"``.
+        data: the examples to run the model on, such as ``"data.npz"``.
+        quality: the model's quality metric; by default accuracy if the data has classes.
 
     Raises:
         StudyError: one of the files exists already.
@@ -51,6 +59,13 @@ def init(
         StorageError: the folder cannot be written.
     """
     place = Path(folder)
+    if model is not None or data is not None:
+        check_free(place)
+        answer = ModelAnswer(model=model or "", data=data or "", quality=quality)
+        asked_here = MODEL_QUESTION if question == QUESTION else question
+        label = name or usual_name(place)
+        written = write_model_study(label, asked_here, answer, place)
+        return {"study": label, "folder": str(place), "files": [*written]}
     asked = Beginning(
         name=name or usual_name(place),
         question=question,

@@ -1,0 +1,143 @@
+"""Writer of a first study that compresses a model of the user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dse.errors import DseError, PluginError, StorageError
+from dse.registry import make
+
+_FORMATS = ("int8:channel", "int6:channel", "int4:channel", "int3:channel")
+
+MODEL_QUESTION = "Which number format of each layer keeps the model's quality in the fewest bytes?"
+"""Question of a study whose author states none."""
+
+_USUAL = ("accuracy", "cosine")
+"""Quality metrics to try: the first needs classes as targets, the second needs no targets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """Model, data and quality metric of a new study, as given on the command line.
+
+    Attributes:
+        model: a model's file or folder, or ``net.py:make``.
+        data: the file of examples, or ``data.py:make``.
+        quality: the quality metric; by default accuracy if the data has classes, else cosine.
+    """
+
+    model: str
+    data: str
+    quality: str | None = None
+
+
+def write_model_study(
+    name: str, question: str, answer: ModelAnswer, folder: Path
+) -> Mapping[str, str]:
+    """Write the space and the study that compress a model; return their texts by file name.
+
+    The space has one number format for each layer of the model. The layers of a function's model
+    are not known without calling it; its space has one format for all layers.
+
+    Args:
+        name: name of the study.
+        question: question that the study answers.
+        answer: the model, its data and its quality metric.
+        folder: folder to write to; created if it does not exist.
+
+    Raises:
+        SpecError: the model or the data cannot be read, or the metric is unknown.
+        PluginError: there is no such model.
+        StorageError: the folder cannot be written.
+    """
+    evaluator, quality = _make_evaluator(answer)
+    layers = [] if evaluator.starts else list(evaluator.recipes({}))
+    goal = evaluator.provides[quality.replace("-", "_")].goal
+    metric = quality.replace("-", "_")
+    options = f"model: {_option(answer.model, folder)}, "
+    shared = f"{options}data: {_option(answer.data, folder)}, quality: {quality}"
+    texts = {
+        "space.yaml": _space(name, layers),
+        "study.yaml": _study(name, question, shared, f"{goal}: quality.{metric}"),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written: {error.strerror}") from error
+    return texts
+
+
+def _make_evaluator(answer: ModelAnswer) -> tuple[Any, str]:
+    """Return the evaluator of the model, and the quality metric that fits the data."""
+    options = {"model": _value(answer.model), "data": _value(answer.data)}
+    if answer.quality is not None:
+        made = make("evaluators", "compression.recipe", **options, quality=answer.quality)
+        return made, answer.quality
+    for quality in _USUAL[:-1]:
+        try:
+            return make("evaluators", "compression.recipe", **options, quality=quality), quality
+        except PluginError:
+            raise
+        except DseError as error:
+            if "quality" not in error.part:
+                raise
+    last = _USUAL[-1]
+    return make("evaluators", "compression.recipe", **options, quality=last), last
+
+
+def _value(text: str) -> Any:
+    """Return an option's value: a path with a slash, or the function of a file."""
+    file, _, function = text.rpartition(":")
+    if file.endswith(".py") and function.isidentifier():
+        return {"python": text}
+    return str(Path(text).resolve())
+
+
+def _option(text: str, folder: Path) -> str:
+    """Return an option as the study file has it, with a path relative to the file's folder."""
+    file, _, function = text.rpartition(":")
+    if file.endswith(".py") and function.isidentifier():
+        return f'{{python: "{_relative(file, folder)}:{function}"}}'
+    return f'"{_relative(text, folder)}"'
+
+
+def _relative(path: str, folder: Path) -> str:
+    found = os.path.relpath(path, folder)
+    return found if Path(found).suffix or "/" in found else f"./{found}"
+
+
+def _space(name: str, layers: list[str]) -> str:
+    formats = ", ".join(f'"{one}"' for one in _FORMATS)
+    lines = [f"space: {name}", "parameters:"]
+    if len(layers) > 1:
+        listed = [f"  # {place}: {layer}" for place, layer in enumerate(layers)]
+        lines += [
+            "  # One format for each layer, in this order:",
+            *listed,
+            f"  bits: {{each: {len(layers)}, choice: [{formats}]}}",
+        ]
+    else:
+        lines.append(f"  bits: {{choice: [{formats}]}}  # of all layers")
+    return "\n".join(lines) + "\n"
+
+
+def _study(name: str, question: str, shared: str, objective: str) -> str:
+    return f"""\
+study: {name}
+question: {question}
+space: space.yaml
+evaluators:
+  # Measured: the model with rounded weights, on the search split of the data.
+  quality: {{use: compression.recipe, {shared}, recipe: "format {{bits}}"}}
+objectives:
+  - {objective}
+  - minimize: quality.size
+budget: {{measurements: 40}}
+seed: 7
+"""
