@@ -20,7 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "index.md", *sorted((DOCS / "how-to").glob("*.md"))]
 CELLS = DOCS / "how-to" / "notebook.md"
 """It is followed in a notebook, by ``tests/api/test_notebook.py``."""
-OF_AUTHORS = [*(DOCS / "how-to").glob("own-*.md")]
+OF_AUTHORS = [p for p in (DOCS / "how-to").glob("own-*.md") if p.stem != "own-model"]
 """They are followed by ``tests/plugins/test_pages_of_authors.py``."""
 BLOCK = re.compile(
     r'^```(\w+)(?: (?:title="([^"]+)"|(\w+)))?\n(.*?)^```$', re.DOTALL | re.MULTILINE

@@ -103,7 +103,7 @@ def read_onnx(path: Path) -> OnnxFile:
         if tensor.data_type == onnx.TensorProto.FLOAT
     }
     kept = tuple(name for name, shape in shapes.items() if len(shape) > 1 and name not in layers)
-    layout = Layout(shapes=shapes, layers=tuple(n for n in shapes if n in layers), kept=kept)
+    layout = Layout(shapes=shapes, layers=tuple(layers), kept=kept)
     return OnnxFile(model=model, layers=layers, layout=layout)
 
 
