@@ -19,7 +19,7 @@ GIVEN = "given:"
 """Prefix of a text that names an object of a Python program."""
 
 
-def resolve_user_option(value: Any, beside: Path, objects: Mapping[str, Any]) -> Any:
+def resolve_user_option(value: Any, study_file: Path, objects: Mapping[str, Any]) -> Any:
     """Return an option's value with its paths resolved relative to the study's file.
 
     A text is a path if it has a slash or an ending such as ``.onnx``; other texts are names. In a
@@ -27,34 +27,34 @@ def resolve_user_option(value: Any, beside: Path, objects: Mapping[str, Any]) ->
 
     Args:
         value: the value of the option.
-        beside: the study's file.
+        study_file: the study's file.
         objects: the objects of a Python program, by the texts that name them.
 
     Raises:
         SpecError: a path is not valid.
     """
     if isinstance(value, str):
-        return _resolve_text(value, beside, objects)
+        return _resolve_text(value, study_file, objects)
     if isinstance(value, list):
-        return [resolve_user_option(one, beside, objects) for one in value]
+        return [resolve_user_option(one, study_file, objects) for one in value]
     if not isinstance(value, Mapping):
         return value
     found = dict(value)
     if isinstance(found.get(_FILE), str):
-        found[_FILE] = str(resolve_path(found[_FILE], beside))
+        found[_FILE] = str(resolve_path(found[_FILE], study_file))
     function = found.get(_FUNCTION)
     if isinstance(function, str) and function in objects:
         found[_FUNCTION] = objects[function]
     elif isinstance(function, str) and not function.startswith(GIVEN):
         file, colon, name = function.rpartition(":")
-        found[_FUNCTION] = f"{resolve_path(file, beside)}{colon}{name}" if file else function
+        found[_FUNCTION] = f"{resolve_path(file, study_file)}{colon}{name}" if file else function
     return found
 
 
-def _resolve_text(text: str, beside: Path, objects: Mapping[str, Any]) -> Any:
+def _resolve_text(text: str, study_file: Path, objects: Mapping[str, Any]) -> Any:
     if text in objects:
         return objects[text]
-    return str(resolve_path(text, beside)) if _is_path(text) else text
+    return str(resolve_path(text, study_file)) if _is_path(text) else text
 
 
 def _is_path(text: str) -> bool:

@@ -86,7 +86,7 @@ class LlamaConfig:
         return found
 
 
-class Decoder(nn.Module):
+class LlamaDecoder(nn.Module):
     """Language model that returns the logits of the next token at each position, (n, t, v).
 
     The names of its parameters are those of the files that ``transformers`` writes. Keys and

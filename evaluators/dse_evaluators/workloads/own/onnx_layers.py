@@ -163,7 +163,7 @@ def _find_layers(onnx: Any, model: Any, path: Path) -> dict[str, tuple[OnnxLayer
 
 
 def _layer(onnx: Any, node: Any, place: int, tensor: Any) -> OnnxLayer | None:
-    """Return the layer that an operator makes of a stored tensor; ``None`` if it is none."""
+    """Return the layer that an operator makes of a stored tensor; ``None`` for other operators."""
     values = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
     axes = len(tensor.dims)
     turned = False

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.workloads.own.llama import Decoder, LlamaConfig
+from dse_evaluators.workloads.own.llama import LlamaConfig, LlamaDecoder
 from dse_evaluators.workloads.own.module_layers import ModuleLayers
 from dse_evaluators.workloads.own.module_workload import ModuleWorkload
 from dse_evaluators.workloads.own.own_data import OwnData
@@ -58,11 +58,11 @@ def load_folder(
     return ModuleWorkload(name=label, module=decoder, data=data, qualities=qualities)
 
 
-def _match_weights(folder: Path) -> tuple[Decoder, dict[str, StoredTensor]]:
+def _match_weights(folder: Path) -> tuple[LlamaDecoder, dict[str, StoredTensor]]:
     """Return the decoder without values, and the stored tensor of each parameter."""
     config = LlamaConfig.of(read_json(folder / "config.json"))
     with torch.device("meta"):
-        decoder = Decoder(config)
+        decoder = LlamaDecoder(config)
     stored: dict[str, StoredTensor] = {}
     for path in weight_files(folder):
         stored |= read_header(path)
