@@ -117,10 +117,9 @@ class DeployedModel:
 class HasDeployedModel(Protocol, metaclass=Capability):
     """Evaluator that can give the compressed model whose metrics it measures.
 
-    Laws:
-        - The model of a design is the one whose metrics :meth:`Evaluator.evaluate` returns.
-        - The values of a quantized tensor are those that its numbers and scales represent, bit for
-          bit.
+    The model of a design is the one whose metrics :meth:`Evaluator.evaluate` returns. The values of
+    a quantized tensor are those that its numbers and scales represent, bit for bit, which ``dse
+    deploy`` checks.
     """
 
     def deployed_model(self, design: Mapping[str, Value]) -> DeployedModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from dse import Study
 from dse.cli.app import app
 from dse.errors import StudyError
+from dse.protocols import DeployedModel, DeployedTensor, Quantization
 from dse_evaluators.compression.model_layers import weights
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
 
@@ -139,3 +141,22 @@ def test_a_mistake_in_the_command_is_named_with_its_mend(words, message, hint):
     with pytest.raises(StudyError, match=message) as caught:
         deploy("lm", *words)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        (np.ones((2, 2), np.float32), "that its numbers and scales do not represent"),
+        (np.ones((2, 2)), "of type float64"),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_refused(values, problem, monkeypatch, tmp_path):
+    stored = Quantization(
+        element="int8",
+        numbers=np.full((2, 2), 2, np.float32),
+        scales=np.ones((1, 1), np.float32),
+    )
+    model = DeployedModel(tensors={"fc": DeployedTensor(values=values, stored=stored)})
+    monkeypatch.setattr(ByRecipe, "deployed_model", lambda *_: model)
+    with pytest.raises(StudyError, match=f"tensor 'fc' of the evaluator 'lm' has values {problem}"):
+        Study.load("lm").deploy("torch", tmp_path / "model.pt", trial=0)

@@ -79,7 +79,10 @@ def write_gguf(model: DeployedModel) -> DeployedFiles:
         sizes["scales"] += table.size - stored.numbers.size * stored.bits // 8
         if stored.zero_points is not None:
             furthest = max(furthest, _largest_difference(stored))
-    metadata = {"general.architecture": "dse", "general.quantization_version": 2}
+    metadata: dict[str, str | int] = {
+        "general.architecture": "dse",
+        "general.quantization_version": 2,
+    }
     return DeployedFiles(
         content=gguf_file(tensors, metadata),
         tensor_bytes=sizes,

@@ -21,8 +21,8 @@ class WrittenReport(Shape):
 class DeployedBytes(Shape):
     """Bytes for one purpose: as the study counts them, and in the file."""
 
-    purpose: Literal["codes", "scales", "unquantized", "headers", "total"]
-    """What the bytes are for; zero points count as scales."""
+    purpose: str
+    """`codes`, `scales` (with zero points), `unquantized`, `headers` or `total`."""
     study_bytes: float | None
     """As the study's metric counts them; null if the evaluator has no such metric."""
     file_bytes: int

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dse.core.batch import Batch
 from dse.core.trial import State, Trial
 from dse.core.values import Value
@@ -15,7 +17,7 @@ from dse.errors import StorageError, StudyError, nearest
 from dse.evaluation.bound_evaluator import Bound
 from dse.interop.deployment.deployed_files import PURPOSES, DeployedFiles
 from dse.interop.deployment.targets import TARGETS, target_of
-from dse.protocols import DeployedModel, HasDeployedModel, Quantization
+from dse.protocols import DeployedModel, DeployedTensor, HasDeployedModel, Quantization
 from dse.report.json.atomic_file import write_whole
 from dse.report.json.front_json import finite
 from dse.services.studies.recorded_preferences import Preferences
@@ -84,9 +86,9 @@ def deploy_trial(
     """
     target = target_of(to)
     _check_extension(file, to)
+    study.check_runnable()
     bound = _choose_evaluator(study, evaluator)
     trial = choose_trial(study, number)
-    study.check_runnable()
     with private_environment():
         model = _deployed_model(bound, trial)
         encoded = target.write(model)
@@ -177,7 +179,30 @@ def _deployed_model(bound: Bound, trial: Trial) -> DeployedModel:
     known: Mapping[str, Value] = {**trial.design, **trial.metrics}
     evaluator = bound.evaluator
     assert isinstance(evaluator, HasDeployedModel)
-    return evaluator.deployed_model(bound.own_inputs(Batch.of([known])).row(0))
+    model = evaluator.deployed_model(bound.own_inputs(Batch.of([known])).row(0))
+    for name, tensor in model.tensors.items():
+        _check_tensor(bound.name, name, tensor)
+    return model
+
+
+def _check_tensor(evaluator: str, name: str, tensor: DeployedTensor) -> None:
+    """Check that a tensor's numbers and scales represent its values, bit for bit.
+
+    Raises:
+        StudyError: they do not, or the values are not float32.
+    """
+    values, stored = tensor.values, tensor.stored
+    problem = "" if values.dtype == np.float32 else f"has values of type {values.dtype}"
+    if isinstance(stored, Quantization) and not problem:
+        same = stored.numbers.size == values.size
+        same = same and np.array_equal(stored.decode().ravel(), values.ravel())
+        problem = "" if same else "has values that its numbers and scales do not represent"
+    if problem:
+        raise StudyError(
+            f"the tensor {name!r} of the evaluator {evaluator!r} {problem}",
+            hint="its method deployed_model must return values in float32, as Quantization.decode "
+            "returns them",
+        )
 
 
 def _check_extension(file: Path, to: str) -> None:
