@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from dse import Metric, Study
 from dse.errors import SpecErrors, StorageError, StudyError
 from dse.interop.archive.archive import read_archive, write
 from dse.schema.study.budget import Budget
+from dse.services.doctor.check_files import judged_file
 from dse.services.studies.study_transfer import write_study_export
 from dse.storage.memory import MemoryStorage
 from dse.study.study_engine import StudyEngine
@@ -134,6 +136,31 @@ def test_a_damaged_file_is_named_with_its_line_and_the_mend(tmp_path):
     assert caught.value.where == f"{file}:4"
     assert "take it out of the library" in caught.value.hint
     assert list(storage.studies()) == []
+    (found,) = judged_file(str(tmp_path / "new" / "study.yaml"))["errors"]
+    assert found["where"] == f"{file}:4"
+
+
+def test_a_check_states_what_a_library_offers(tmp_path):
+    export(tmp_path, "like")
+    export(tmp_path, "renamed", names=("up", "down"))
+    told = judged_file(str(study_file(tmp_path / "new", more=LIBRARY)))
+    assert "a library of 1 study; left out: renamed, no parameter in common" in told["summary"]
+
+
+def test_a_program_names_the_library_as_a_file_does(tmp_path):
+    export(tmp_path, "like", loss="wear")
+    study = Study(
+        "new",
+        {"left": list("abcdef"), "right": list("abcdef")},
+        told=[Metric("time", "s", goal="minimize")],
+        transfer_from={"library": str(tmp_path / "studies")},
+        storage=MemoryStorage(),
+    )
+    (prior,) = study.engine.problem.priors
+    like = read_archive(tmp_path / "studies" / "like.jsonl").finished
+    assert prior.metrics["told.time"].tolist() == pytest.approx(
+        [trial.metrics["board.time"] / 1000 for trial in like]
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from dse.schema.study.plan import Plan, plan_of
 from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import shown
+from dse.study.library_members import inherit_libraries
 from dse.system.credentials import mask
 
 _PROBES = 64
@@ -95,8 +96,19 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
         + f", {_format_count(problem.limits, 'limit')}"
         + (f", {_format_count(plan.claims, 'claim')}" if plan.claims else "")
         + (f", {_format_count(plan.assumptions, 'assumption')}" if plan.assumptions else "")
+        + _describe_libraries(plan)
         + notes
     )
+
+
+def _describe_libraries(plan: Plan) -> str:
+    """Return how many studies of a library are of use, and which are not; empty without one."""
+    if not plan.libraries:
+        return ""
+    found = inherit_libraries(plan.libraries, plan.problem)
+    left_out = [f"; left out: {name}, {why}" for name, why in found.left_out.items()]
+    count = len(found.studies)
+    return f", a library of {count} {'study' if count == 1 else 'studies'}" + "".join(left_out)
 
 
 def _plan(path: Path) -> Plan:
