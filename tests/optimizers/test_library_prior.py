@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dse.core.encoding import encoded
 from dse.core.problem import Prior
 from dse.optimizers.bayesian.effects_model import EffectsModel, find_levels
 from dse.optimizers.bayesian.library_prior import LibraryMean
@@ -40,6 +41,14 @@ def library(priors: dict[str, np.ndarray], train: int = 60) -> tuple[LibraryMean
     return found, known
 
 
+def mixed_values(seed: int) -> np.ndarray:
+    """Return a smooth function of the members' designs with random coefficients."""
+    known = zdt1(3)
+    points = encoded(known.problem.space, known.problem.space.sample(60, np.random.default_rng(1)))
+    weights = np.random.default_rng(seed).normal(size=(2, 3))
+    return np.sin(3 * points @ weights[0]) + points**2 @ weights[1]
+
+
 def values_of(seed: int, train: int = 60) -> tuple[np.ndarray, np.ndarray]:
     """Return the true values of ``f2`` at the members' designs, and random ones."""
     known = zdt1(3)
@@ -68,8 +77,8 @@ def test_constant_values_or_parameters_give_no_model():
 
 
 def test_before_anything_is_measured_the_weights_are_equal():
-    truth, noise = values_of(0)
-    mean, _ = library({"like": truth, "noise": noise})
+    truth, _ = values_of(0)
+    mean, _ = library({"like": truth, "reversed": -truth})
     chosen = mean.weigh(np.zeros((0, 2)), np.zeros(0))
     assert chosen.weights.tolist() == [0.5, 0.5]
     assert chosen.trust == 0.5
@@ -77,12 +86,18 @@ def test_before_anything_is_measured_the_weights_are_equal():
 
 def test_one_related_study_outweighs_many_unrelated_ones():
     truth, _ = values_of(0)
-    noises = {f"noise{seed}": values_of(seed)[1] for seed in range(12)}
-    mean, known = library({"like": truth, **noises})
+    others = {f"mixed{seed}": mixed_values(seed) for seed in range(12)}
+    mean, known = library({"like": truth, **others})
     here = known.problem.space.sample(40, np.random.default_rng(5))
     chosen = mean.weigh(mean.members(here), known.truth(here).columns["f2"])
     assert chosen.weights[0] > 0.9
     assert chosen.trust > 0.8
+
+
+def test_studies_whose_own_values_are_noise_are_ignored():
+    truth, noise = values_of(0)
+    mean, _ = library({"noise": noise, "like": truth})
+    assert mean.studies == ("like",)
 
 
 def test_studies_that_contradict_the_measurements_have_no_weight():

@@ -36,7 +36,7 @@ class LibrarySearch:
         self.usable = any(prior.library for prior in problem.priors)
         self._designs: list[Design] | None = None
         self._events: list[Event] = []
-        self._reported: set[int] = set()
+        self._told = 0
 
     def designs(self, fitter: ModelFitter, count: int) -> list[Design]:
         """Return the first designs that the members suggest; they do not depend on trials.
@@ -58,15 +58,17 @@ class LibrarySearch:
         return [pool.design(row) for row in choose_from_library(pool, libraries, count)]
 
     def report(self, weights: Mapping[str, MemberWeights], told: int) -> None:
-        """Note an event with the members' weights, each time that the trials have doubled.
+        """Note an event with the members' weights when the trials reach 8, 16, 32 and so on.
+
+        A resumed study does not repeat the event of the trials that it begins with.
 
         Args:
             weights: the weights for each objective and limit, by its text.
             told: number of finished trials that the weights are based on.
         """
-        step = told.bit_length()
-        if weights and step not in self._reported:
-            self._reported.add(step)
+        before, self._told = self._told, max(told, self._told)
+        passed = told.bit_length() > before.bit_length() if before else told & (told - 1) == 0
+        if weights and passed:
             self._events += [
                 Event(kind="library", text=f"{name}: {one.text}", told=told)
                 for name, one in weights.items()

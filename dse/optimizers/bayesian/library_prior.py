@@ -19,6 +19,8 @@ from dse.optimizers.bayesian.gaussian_process import owners_of
 
 _LARGEST = 600
 """Most designs that a member's model is fitted to, evenly spaced."""
+_WORST = 0.99
+"""Largest leave-one-out error of a member's model, relative to that of the mean of its values."""
 _DRAWS = 200
 """Bootstrap samples of the measured designs, from which the weights are computed."""
 _PAIRS = 10.0
@@ -195,7 +197,8 @@ def _fit_member(
     points = encoded_designs(problem.space, [prior.designs[row] for row in rows.tolist()])
     owners = owners_of([block.stop - block.start for block in layout])
     scores = ndtri((rankdata(sign * values[rows]) - 0.5) / len(rows))
-    return EffectsModel.fit(points[:, columns], scores, owners)
+    model = EffectsModel.fit(points[:, columns], scores, owners)
+    return None if model is None or model.error > _WORST else model
 
 
 def _values_of(prior: Prior, expression: Expression) -> Floats | None:
