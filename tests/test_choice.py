@@ -52,7 +52,7 @@ def test_auto_chooses_by_what_is_known(problem, measurements, cost_s, use) -> No
             12,
             2e-4,
             "no more than 12 measurements may be made (the first measurement took 0.2 ms, less than "
-            "a suggestion of about 0.3 s; the option thinking bounds suggestions): each is chosen "
+            "a suggestion of about 0.2 s; the option thinking bounds suggestions): each is chosen "
             "by a surrogate",
         ),
         (

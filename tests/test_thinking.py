@@ -65,7 +65,7 @@ def test_a_suggestion_above_its_share_lowers_the_effort_and_is_an_event() -> Non
     assert one.optimizer.effort == 1
     assert [event.kind for event in events] == [KIND]
     assert effort_changes(events) == [EffortChange(first=7, effort=1, batch=1)]
-    assert "10 % of a measurement is 1e+02 ms" in events[0].text
+    assert "10 % of a measurement is 100 ms" in events[0].text
 
 
 def test_a_suggestion_far_above_its_share_goes_to_the_cheapest_member_at_once() -> None:

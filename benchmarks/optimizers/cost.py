@@ -51,32 +51,33 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--told", type=int, action="append", help=f"finished trials ({TOLD})")
     parser.add_argument("--tool", action="append", choices=TOOLS, help="only this tool")
+    parser.add_argument("--effort", type=int, default=0, help="level of effort of ours (0: full)")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.alone:
-        print(json.dumps(_measured(chosen.tool[0], chosen.told[0])))
+        print(json.dumps(_measured(chosen.tool[0], chosen.told[0], chosen.effort)))
         return
     print("| tool | trials told | s / suggestion | peak memory |\n|---|---|---|---|", flush=True)
     for tool in chosen.tool or TOOLS:
         for told in chosen.told or (TOLD if TOOLS[tool] is _ours else TOLD[:1]):
-            print(_row(tool, told), flush=True)
+            print(_row(tool, told, chosen.effort), flush=True)
 
 
-def _row(tool: str, told: int) -> str:
+def _row(tool: str, told: int, effort: int) -> str:
     alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, str(Path(__file__).parent), "cost", "--alone"]
-    command += ["--tool", tool, "--told", str(told)]
+    command += ["--tool", tool, "--told", str(told), "--effort", str(effort)]
     answer = subprocess.run(command, env=alone, capture_output=True, text=True, check=True)
     found = json.loads(answer.stdout.splitlines()[-1])
     memory = f"{found['memory_bytes'] / 2**20:.0f} MiB"
     return f"| {tool} ({found['use']}) | {told} | {found['suggestion_s']:.2f} | {memory} |"
 
 
-def _measured(tool: str, told: int) -> dict[str, Any]:
+def _measured(tool: str, told: int, effort: int) -> dict[str, Any]:
     case = problem().seeded(SEED)
     designs = case.problem.space.sample(told, np.random.default_rng(SEED)).designs()
     trials = [case.played(design, number) for number, design in enumerate(designs)]
-    suggest, use = TOOLS[tool](case, trials, tool)
+    suggest, use = TOOLS[tool](case, trials, tool, effort)
     seconds = []
     for number in range(told, told + 1 + TIMED):
         clock = Clock()
@@ -90,10 +91,11 @@ def _measured(tool: str, told: int) -> dict[str, Any]:
     }
 
 
-def _ours(case: Case, trials: Sequence[Trial], tool: str) -> tuple[Suggest, str]:
+def _ours(case: Case, trials: Sequence[Trial], tool: str, effort: int) -> tuple[Suggest, str]:
     name = ours.chosen(case) if tool == "auto" else tool
     optimizer = make("optimizers", name, case.problem)
     optimizer.tell(trials)
+    optimizer.effort = effort
 
     def suggest(number: int) -> None:
         optimizer.tell([case.played(optimizer.ask(1)[0], number)])
@@ -101,7 +103,7 @@ def _ours(case: Case, trials: Sequence[Trial], tool: str) -> tuple[Suggest, str]
     return suggest, "dse" if name == tool else f"dse {name}"
 
 
-def _optuna_gp(case: Case, trials: Sequence[Trial], _: str) -> tuple[Suggest, str]:
+def _optuna_gp(case: Case, trials: Sequence[Trial], *_: object) -> tuple[Suggest, str]:
     import optuna
     from peers.optuna_study import OptunaStudy
 
@@ -112,7 +114,7 @@ def _optuna_gp(case: Case, trials: Sequence[Trial], _: str) -> tuple[Suggest, st
     return _player(case, player), f"Optuna {version('optuna')}"
 
 
-def _ax(case: Case, trials: Sequence[Trial], _: str) -> tuple[Suggest, str]:
+def _ax(case: Case, trials: Sequence[Trial], *_: object) -> tuple[Suggest, str]:
     import torch
     from peers.ax_client import AxClient
 
@@ -132,7 +134,7 @@ def _player(case: Case, player: Any) -> Suggest:
     return suggest
 
 
-TOOLS: Mapping[str, Callable[[Case, Sequence[Trial], str], tuple[Suggest, str]]] = {
+TOOLS: Mapping[str, Callable[[Case, Sequence[Trial], str, int], tuple[Suggest, str]]] = {
     "auto": _ours,
     "qlognehvi": _ours,
     "tpe": _ours,

@@ -20,15 +20,15 @@ MANY = 1_000
 FEW_OBJECTIVES = 3
 """Above this number crowding distances hardly rank a front: AGE-MOEA-II replaces NSGA-II."""
 
-SURROGATE_S = 0.3
+SURROGATE_S = 0.2
 """Seconds of a ``grey-box`` suggestion after 100 trials of 12 parameters and 3 objectives.
 
 Source:
-    Measured on one core of an AMD EPYC by ``python benchmarks/optimizers cost --tool grey-box``.
+    Measured on one core of an AMD EPYC: ``python benchmarks/optimizers cost --tool auto``.
 """
 
-LEAST_SURROGATE_S = 0.03
-"""Seconds of such a suggestion at the lowest effort that has a surrogate, measured likewise."""
+LEAST_SURROGATE_S = 0.04
+"""Seconds of such a suggestion at the lowest effort that has a surrogate, with ``--effort 2``."""
 
 EXACT_OBJECTIVES = 4
 """Most measured objectives for which expected hypervolume improvement has a closed form here."""

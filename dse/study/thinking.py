@@ -167,4 +167,4 @@ def measurement_cost_s(finished: Sequence[Trial]) -> float | None:
 
 
 def _time(seconds: float) -> str:
-    return f"{1e3 * seconds:.2g} ms" if seconds < 1 else seconds_text(seconds)
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else seconds_text(seconds)
