@@ -120,7 +120,7 @@ class GreyBox:
         gone = self._collect_attempts(pending)
         found: list[Design] = []
         if self._separable.usable:
-            found = self._probe(count, gone, pending)
+            found = self._ends(count, gone, pending)
         if not found and len(gone) < self._initial:
             found = self._first(min(count, self._initial - len(gone)), gone, pending)
         if len(found) < count and self.effort < len(LEVELS):
@@ -177,10 +177,10 @@ class GreyBox:
         told = [trial.design for trial in self._told]
         return self._problem.space.batch([*told, *pending])
 
-    def _probe(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
-        """Return first designs from which the sensitivities of parts can be learnt."""
-        probes = self._separable.open_probes(self._attempted(pending))
-        fresh = self._parts.distinct(probes, gone)
+    def _ends(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
+        """Return the designs with all features of declared parts at their least or largest."""
+        ends = self._separable.open_ends(self._attempted(pending))
+        fresh = self._parts.distinct(ends, gone)
         found: list[Design] = []
         for row in range(len(fresh)):
             if len(found) < count:
@@ -318,7 +318,7 @@ class GreyBox:
         """Return how many more trials each level needs before its main effect is believed.
 
         It is not 0 at every other trial only, so that promising designs are measured meanwhile.
-        Separable parts have their probes, and a library has the effects of its studies.
+        Separable parts need no coverage, and a library has the effects of its studies.
         """
         if self._separable.usable or self._library.usable or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
@@ -336,7 +336,7 @@ class GreyBox:
         if self._problem.fixed_reference is not None:
             return known
         known = known.reaching(pool, self._hope())
-        if front is None or not len(front) or not known.limits:
+        if front is None or not len(front):
             return known
         return known.covering(front, *self._stairs.guess_fronts(front))
 

@@ -73,8 +73,8 @@ class Beliefs:
     def covering(self, batch: Batch, fronts: Sequence[ConditionalFront], groups: Ints) -> Beliefs:
         """Return the same surrogates with the reference point beyond the predicted feasible front.
 
-        Limits may exclude one end of the front without limits, and the feasible front found so far
-        may be a corner of the true one.
+        The feasible front found so far may be a corner of the true one: limits may exclude the
+        designs that were measured at its other end.
 
         Args:
             batch: designs that may be on the front.

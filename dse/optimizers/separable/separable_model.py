@@ -22,12 +22,10 @@ from dse.optimizers.separable.part_space import (
 )
 from dse.optimizers.separable.sum_model import SumInputs
 
-_PROBES = 24
-"""Most probes, but for the first design."""
 _CANDIDATES = 4
 """Most modelled metrics that are tried as the feature of an undeclared sum."""
 _DOUBT, _KNOWN = 0.1, 0.1
-"""Assumed relative error of a sum, and the share of variance below which a probe is known."""
+"""Assumed relative error of a sum, and the share of variance below which an end is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +74,10 @@ class SeparableModel:
         return SeparableModel(space=space, inputs=inputs, declared=frozenset(declared))
 
     @cached_property
-    def probes(self) -> Batch:
-        """First designs: all features at their least, all at their largest, then one at a time.
+    def ends(self) -> Batch:
+        """First designs: all features at their least, and all at their largest.
 
-        Several neighbouring parts take their largest feature together if there are more than
-        ``_PROBES`` parts. The first two designs are usually the ends of the front. There are none
-        if no part has a feature.
+        They are usually the ends of the front. There are none if no part has a feature.
         """
         own = self._featured
         if own is None or not own.tables:
@@ -90,46 +86,38 @@ class SeparableModel:
         high = low.copy()
         for place, table in zip(own.places.tolist(), own.tables, strict=True):
             low[place], high[place] = int(np.argmin(table)), int(np.argmax(table))
-        places = np.unique(own.places)
-        ends = low.copy()
-        ends[places] = high[places]
-        rows = [low, ends]
-        for together in np.array_split(places, min(len(places), _PROBES)):
-            one = low.copy()
-            one[together] = high[together]
-            rows.append(one)
-        return self.space.designs(np.vstack(rows))
+        return self.space.designs(np.vstack([low, high]))
 
     @property
     def _featured(self) -> SumInputs | None:
-        """Declared inputs with the most features, for which probes are chosen."""
+        """Declared inputs with the most features, which decide the first designs."""
         declared = [self.inputs[key][0] for key in sorted(self.declared)]
         return max(declared, key=lambda one: len(one.tables), default=None)
 
-    def open_probes(self, attempted: Batch) -> Batch:
-        """Return the probes from which sensitivities can be learnt that are not known yet.
+    def open_ends(self, attempted: Batch) -> Batch:
+        """Return the first designs whose values are not known yet.
 
-        Those are left out whose value follows from the designs measured already, up to
-        ``_KNOWN`` of its prior variance, if the sensitivities are independent.
+        A value is known if it follows from the designs measured already, up to ``_KNOWN`` of its
+        prior variance, if the sensitivities are independent.
 
         Args:
             attempted: designs that were or are being measured.
         """
         own = self._featured
         if own is None:
-            return self.probes
+            return self.ends
         largest = np.array([float(table.max()) or 1.0 for table in own.tables])
 
         def regressors(batch: Batch) -> Floats:
             features = own.features(self.space.rows_of(batch)) / largest
             return np.column_stack([np.ones(len(batch)), features])
 
-        seen, wanted = regressors(attempted), regressors(self.probes)
+        seen, wanted = regressors(attempted), regressors(self.ends)
         inner = np.eye(wanted.shape[1]) + seen.T @ seen / _DOUBT**2
         left = np.einsum("ij,ij->i", wanted, np.linalg.solve(inner, wanted.T).T)
         unknown = left > _KNOWN * (wanted**2).sum(axis=1)
-        unknown[:2] |= len(attempted) < len(wanted)
-        return self.probes.take(np.flatnonzero(unknown))
+        unknown |= len(attempted) < len(wanted)
+        return self.ends.take(np.flatnonzero(unknown))
 
 
 def key_of_formula(expression: Expression) -> str:

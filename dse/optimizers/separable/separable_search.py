@@ -1,4 +1,4 @@
-"""Part of the grey-box search that uses sums of parts: probes, surrogates, candidates."""
+"""Part of the grey-box search that uses sums of parts: first designs, surrogates, candidates."""
 
 from __future__ import annotations
 
@@ -69,21 +69,19 @@ class SeparableSearch:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether an objective or a limit is learnt as a declared sum of parts at present."""
+        """Whether an objective or a limit is learnt as a sum of parts at present."""
         choices = {} if self.sums is None else self.sums.choices
-        return any(one.is_sum and one.declared for one in choices.values())
+        return any(one.is_sum for one in choices.values())
 
-    def open_probes(self, attempted: Batch) -> Batch:
-        """Return first designs from which unknown sensitivities can be learnt.
+    def open_ends(self, attempted: Batch) -> Batch:
+        """Return first designs, usually the ends of the front, whose values are not known yet.
 
         Args:
             attempted: designs that were or are being measured.
         """
-        return (
-            attempted.take(np.arange(0))
-            if self._model is None
-            else self._model.open_probes(attempted)
-        )
+        if self._model is None:
+            return attempted.take(np.arange(0))
+        return self._model.open_ends(attempted)
 
     def candidates(self, known: Beliefs) -> Batch | None:
         """Return the front of the belief; ``None`` if nothing is learnt as a sum of parts.

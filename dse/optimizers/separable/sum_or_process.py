@@ -15,7 +15,7 @@ from dse.optimizers.separable.separable_model import SeparableModel
 from dse.optimizers.separable.sum_model import SumInputs, SumPredictor
 
 FEWEST = 6
-"""Measurements beyond the probes that are needed to compare the two models."""
+"""Measurements beyond the first two that are needed to compare the two models."""
 _MARGIN = 3.0
 """Log density by which the Gaussian process must be better, as the declaration is evidence too."""
 FEWEST_FOUND = 10
@@ -28,9 +28,9 @@ _FOUND_MARGIN = 3.0
 class ModelScores:
     """Comparison of both models of an objective by leave-one-out log density.
 
-    ``compared`` counts the measurements that both predict; probes are left out, as the sensitivity
-    of a part cannot be predicted without its probe. ``declared`` states whether the user or the
-    evaluator declared the sum.
+    ``compared`` counts the measurements that both predict; the first two, all features at their
+    least or largest, are left out, as to predict them is to extrapolate. ``declared`` states
+    whether the user or the evaluator declared the sum.
     """
 
     is_sum: bool
@@ -110,7 +110,7 @@ class SumOrProcess:
         return self.model.inputs[key][best], fits[best]
 
     def _compare(self, key: str, batch: Batch, one: SumPredictor, other: Predictor) -> ModelScores:
-        rows = ~self._are_probes(batch)
+        rows = ~self._are_ends(batch)
         compared, declared = int(rows.sum()), key in self.model.declared
         scores = float(one.densities[rows].sum()), float(other.densities[rows].sum())
         is_better = scores[0] >= scores[1] + (-_MARGIN if declared else _FOUND_MARGIN)
@@ -122,7 +122,7 @@ class SumOrProcess:
             compared=compared,
         )
 
-    def _are_probes(self, batch: Batch) -> Mask:
+    def _are_ends(self, batch: Batch) -> Mask:
         space = self.model.space
-        probes = {row.tobytes() for row in space.rows_of(self.model.probes)}
-        return np.array([row.tobytes() in probes for row in space.rows_of(batch)], dtype=bool)
+        ends = {row.tobytes() for row in space.rows_of(self.model.ends)}
+        return np.array([row.tobytes() in ends for row in space.rows_of(batch)], dtype=bool)
