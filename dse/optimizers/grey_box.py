@@ -296,6 +296,7 @@ class GreyBox:
         if not len(pool):
             return None
         known = self._move_reference(known, pool, front)
+        known = known.on_model_scale(pool.take(np.arange(1)))
         worth = self._worth(known, pool, rng)
         if self._parts.all is None and not self._separable.is_trusted:
             pool, worth = self._climb_from_best(known, pool, worth, gone, rng)

@@ -18,6 +18,7 @@ from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
 from dse.optimizers.bayesian.transfer_prior import PriorMean
 
 _SMOOTH = 2.0
+_DECADES = 1e12
 _FEATURES = 6
 """Most modelled metrics that are used as features."""
 
@@ -201,9 +202,10 @@ class Predictor:
 
 
 def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
-    """Return the output transforms that the losses allow; ``plain`` is always included.
+    """Return the output transforms that the losses allow.
 
-    ``logit`` is for fractions, ``log`` for losses of one sign.
+    ``logit`` is for fractions, ``log`` for losses of one sign. Losses over more than twelve
+    decades allow ``log`` only, as a plain process would see the largest one alone.
 
     Args:
         losses: (n,), finite.
@@ -213,8 +215,8 @@ def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
     one_sign = losses.min() > 0 or losses.max() < 0
     if one_sign and unit in ("", "1") and sizes.max() <= 1 and sizes.max() > 0.05:
         return ("plain", "logit")
-    if one_sign and sizes.max() < 1e12 * sizes.min():
-        return ("plain", "log")
+    if one_sign:
+        return ("plain", "log") if sizes.max() < _DECADES * sizes.min() else ("log",)
     return ("plain",)
 
 

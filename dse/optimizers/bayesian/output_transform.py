@@ -103,6 +103,10 @@ class OutputTransform:
         return np.asarray(ndtr((mapped[None, :] - means[:, None]) / deviations[:, None]))
 
 
+IDENTITY = OutputTransform(kind="plain", sign=1, centre=0.0, width=1.0)
+"""Transform of losses that are already on the process's scale."""
+
+
 def _map_losses(losses: Floats, kind: Kind, sign: int) -> Floats:
     if kind == "plain":
         return np.asarray(losses, dtype=float)

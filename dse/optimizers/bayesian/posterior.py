@@ -20,6 +20,7 @@ from dse.optimizers.bayesian.expected_improvement import Archive
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
+from dse.optimizers.bayesian.output_transform import IDENTITY
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.exact.magnitude import Magnitude
 
@@ -41,23 +42,50 @@ class Beliefs:
     """Map that was applied to each learnt loss before fitting."""
     _recent: list[tuple[Batch, list[Prediction]]] = field(default_factory=list, compare=False)
     """Last batch with its predictions, which several steps of one suggestion need."""
+    transformed: bool = False
+    """Whether losses are on the scale of the Gaussian process, see :meth:`on_model_scale`."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
         """Return the posterior of each objective that a surrogate predicts, at these designs."""
         if not self._recent or self._recent[0][0] is not batch:
             found = [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
             self._recent[:] = [(batch, found)]
-        return self._recent[0][1]
+        raw = self._recent[0][1]
+        return [replace(one, warp=IDENTITY) for one in raw] if self.transformed else raw
+
+    def on_model_scale(self, batch: Batch) -> Beliefs:
+        """Return the same beliefs with losses on the scale on which the process is fitted.
+
+        A single objective is better or worse on any increasing scale. On that of the transform of
+        highest held-out density its posterior is normal, and so is the improvement over the best:
+        in natural units the tail of a log-normal loss decides alone. Beliefs about several
+        objectives are returned unchanged, because hypervolumes depend on the scale.
+
+        Args:
+            batch: one or more designs, at which the transform is read.
+        """
+        if len(self.objectives) != 1 or self.archive.known.shape[1] or not self.feasible:
+            return self
+        warp = self.predictions(batch)[0].warp
+        archive = self.archive
+        with np.errstate(all="ignore"):
+            learnt, point = warp.learnt(archive.learnt), warp.learnt(archive.learnt_reference)
+        if not (np.isfinite(learnt).all() and np.isfinite(point).all()):
+            return self
+        own = replace(archive, learnt=learnt, learnt_reference=point)
+        return replace(self, archive=own, transformed=True)
 
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
         """Return the same surrogates with the reference point moved beyond the predicted front.
 
         The front found so far may be a corner of the true one. If all objectives are learnt, the
         front of the predicted means of these designs shows the expected extent of the true one; the
-        front of values ``hope`` standard deviations better shows its possible extent.
+        front of values ``hope`` standard deviations better shows its possible extent. With a single
+        objective nothing moves: a reference point near the predicted optimum would lie before the
+        best loss found, and that loss would no longer count.
         """
         archive = self.archive
-        if archive.known.shape[1] or not self.feasible:
+        if len(self.objectives) < _LEAST or archive.known.shape[1] or not self.feasible:
             return self
         likely = self.chances(batch) > _LIKELY
         predictions = self.predictions(batch)
