@@ -1,20 +1,23 @@
-"""The black-box search on losses over many decades."""
+"""The black-box search on losses over many decades, and next to a region of failures."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Metrics
-from dse.core.parameter import Integer
+from dse.core.metric import Fault, Metrics
+from dse.core.parameter import Integer, Real
 from dse.core.space import DesignSpace
+from dse.core.trial import State
 from dse.optimizers.bayesian.metric_model import kinds_of
+from dse.optimizers.bayesian.posterior import caution_after
 from dse.optimizers.grey_box import GreyBox
 from dse.testing.known import Known, played, problem_of
 
 GRID = DesignSpace(
     parameters=(Integer(name="n", low=0, high=30), Integer(name="k", low=0, high=30))
 )
+REALS = DesignSpace(parameters=tuple(Real(name=f"x{k}", low=0.0, high=1.0) for k in range(3)))
 
 
 def known(space: DesignSpace, truth) -> Known:
@@ -27,6 +30,14 @@ def decades(batch: Batch) -> Metrics:
     return Metrics(
         columns={"loss": 10.0 ** (0.5 * abs(batch["n"] - 23) + 0.3 * abs(batch["k"] - 6))}
     )
+
+
+def slope(batch: Batch) -> Metrics:
+    """A loss that falls into a region of failures, which has half of the designs."""
+    x = np.column_stack([batch[f"x{k}"] for k in range(3)])
+    broken = np.flatnonzero(x.sum(axis=1) > 1.5).tolist()
+    faults = {row: Fault(kind="crashed", reason="out of memory") for row in broken}
+    return Metrics(columns={"loss": ((x - 0.9) ** 2).sum(axis=1)}, faults=faults)
 
 
 def test_losses_over_more_than_twelve_decades_are_learnt_by_their_logarithm() -> None:
@@ -46,3 +57,11 @@ def test_the_best_loss_is_within_the_reference_point() -> None:
     played(one, optimizer, 10)
     optimizer.ask(1)
     assert optimizer.expected_gain is not None
+
+
+def test_a_loss_that_falls_towards_failures_is_followed_with_caution() -> None:
+    one = known(REALS, slope)
+    trials = played(one, GreyBox(one.problem), 26)
+    failed = [trial.state is State.FAILED for trial in trials]
+    assert sum(failed[6:]) <= 13  # without caution 17; the optimum is on the edge of the failures
+    assert 1.0 + 2.0 * sum(failed[-8:]) == caution_after(trials)

@@ -28,6 +28,8 @@ _LEAST = 2
 _MARGIN = 0.1
 _SURE = 1e-9
 _LIKELY = 0.5
+_RECENT, _PER_FAILURE = 8, 2.0
+"""Trials whose failures count for the caution of the next one, and what each failure adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,10 @@ class Beliefs:
     """Map that was applied to each learnt loss before fitting."""
     _recent: list[tuple[Batch, list[Prediction]]] = field(default_factory=list, compare=False)
     """Last batch with its predictions, which several steps of one suggestion need."""
+    success: tuple[tuple[Encoder, Surrogate], ...] = ()
+    """Surrogate of failure, above 0, and success, below 0; empty while no measurement failed."""
+    caution: float = 1.0
+    """Power to which the probability of success is raised, see :func:`caution_after`."""
     transformed: bool = False
     """Whether losses are on the scale of the Gaussian process, see :meth:`on_model_scale`."""
 
@@ -131,6 +137,8 @@ class Beliefs:
         chance = np.ones(len(batch))
         for inputs, predictor in self.limits:
             chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0]
+        for inputs, predictor in self.success:
+            chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0] ** self.caution
         return chance
 
     def awaiting(self, batch: Batch, known: Sequence[Floats]) -> Beliefs:
@@ -152,6 +160,8 @@ class Beliefs:
         return Beliefs(
             objectives=objectives,
             limits=self.limits,
+            success=self.success,
+            caution=self.caution,
             archive=Archive(
                 learnt=np.vstack([archive.learnt, more]),
                 known=np.vstack([archive.known, *known]),
@@ -201,11 +211,27 @@ def beliefs(
     )
     return Beliefs(
         objectives=tuple(objectives),
-        limits=(*limits, *success),
+        limits=tuple(limits),
+        success=tuple(success),
+        caution=caution_after(trials),
         archive=archive.best.bounded,
         feasible=bool(len(archive.learnt)),
         magnitudes=magnitudes,
     )
+
+
+def caution_after(trials: Sequence[Trial]) -> float:
+    """Return the power of the probability of success: 1, plus 2 per recent failure.
+
+    A surrogate of success knows little of a region of failures that it has hardly seen, and one of
+    the losses expects most there, since nothing was measured. After several failures among the
+    last eight trials the next measurement goes where success is all but sure; then the power falls
+    again.
+
+    Args:
+        trials: the finished trials, the last ones last.
+    """
+    return 1.0 + _PER_FAILURE * sum(trial.state is State.FAILED for trial in trials[-_RECENT:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
