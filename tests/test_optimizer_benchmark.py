@@ -253,3 +253,15 @@ def test_a_run_that_is_in_the_file_is_not_played_again(tmp_path):
         text=True,
     )
     assert "bnh: median regret" in told.stdout
+
+
+def test_a_problem_by_formula_has_failures_and_shares_from_none_to_all(module):
+    case = module("formulas").case("memory")
+    trials = [
+        case.played(design, number)
+        for number, design in enumerate(case.problem.space.sample(200, np.random.default_rng(0)))
+    ]
+    failed = [trial for trial in trials if trial.fault is not None]
+    assert 20 < len(failed) < 180
+    assert case.judge(failed) == 0.0
+    assert 0.3 < case.judge(trials) <= 1.0
