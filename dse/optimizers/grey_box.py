@@ -285,14 +285,10 @@ class GreyBox:
         It has the measured part of largest expected gain, completed by the most promising values of
         the other parameters.
         """
-        own = self._amounts
         gone = self._collect_attempts(pending)
         lacking = self._lacking(pending, gone)
-        pool = self._parts.pool(self._elite(), gone, rng, drawn=own.drawn, bred=own.bred)
         front = self._believed_front(known, gone)
-        if front is not None:
-            pool = self._parts.distinct(concatenate_batches([front, pool]), set())
-        pool = pool.take(self._coverage.rows_lacking(pool, lacking))
+        pool = self._candidate_pool(front, gone, lacking, rng)
         if not len(pool):
             return None
         known = self._move_reference(known, pool, front)
@@ -324,6 +320,23 @@ class GreyBox:
         if self._separable.usable or self._library.usable or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
         return self._coverage.lacking(self._attempted(pending))
+
+    def _candidate_pool(
+        self, front: Batch | None, gone: set[bytes], lacking: Floats, rng: np.random.Generator
+    ) -> Batch:
+        """Return candidates: the front of the belief, if any, and others; of lacking levels first.
+
+        Args:
+            front: designs of the front of the belief; ``None`` without one.
+            gone: keys of the measured parts to leave out.
+            lacking: trials that each level lacks, (levels,).
+            rng: generator of the draws.
+        """
+        own = self._amounts
+        pool = self._parts.pool(self._elite(), gone, rng, drawn=own.drawn, bred=own.bred)
+        if front is not None:
+            pool = self._parts.distinct(concatenate_batches([front, pool]), set())
+        return pool.take(self._coverage.rows_lacking(pool, lacking))
 
     def _believed_front(self, known: Beliefs, gone: set[bytes]) -> Batch | None:
         """Return the unmeasured front of the belief, if something is learnt as a sum of parts."""
