@@ -28,7 +28,7 @@ def test_the_longest_name_does_not_touch_what_follows():
 
 def test_a_plugin_is_shown_with_what_its_options_mean():
     shown = told("plugins", "show", "compression.recipe")
-    assert "option   model: str\n" in shown
+    assert "option   recipe: str = 'keep'\n" in shown
     assert re.search(r"option   recipe: .*\n +operators for each layer", shown)
     assert "Raises" not in shown
     assert "``" not in shown

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dse.errors import DseError, SpecErrors, StorageError, StudyError
+from dse.errors import DseError, SpecError, SpecErrors, StorageError, StudyError
 from dse.report.schemas.pages import BegunFolder
 from dse.services.init.answers import (
     EXAMPLE_AXES,
@@ -18,7 +18,6 @@ from dse.services.init.answers import (
     axis_of,
     wish_of,
 )
-from dse.services.init.model_study import MODEL_QUESTION, ModelAnswer, write_model_study
 from dse.services.init.templates import files
 
 
@@ -54,14 +53,23 @@ def init(  # noqa: PLR0913 - its options are its arguments
 
     Raises:
         StudyError: one of the files exists already.
-        SpecError: a line cannot be parsed, or a name occurs twice.
+        SpecError: a line cannot be parsed, a name occurs twice, or arguments exclude one another.
         SpecErrors: the answers do not form a valid study.
         StorageError: the folder cannot be written.
     """
     place = Path(folder)
-    if model is not None or data is not None:
+    if model is not None or data is not None or quality is not None:
+        # Imported here: few studies begin so, and an import of dse brings little.
+        from dse.services.init.model_study import MODEL_QUESTION, ModelAnswer, write_model_study
+
+        if parameters or metrics or measured != "command":
+            problem = "a study of a model has its own parameters, metrics and evaluator"
+            raise SpecError(problem, hint="leave out parameters, metrics and measured")
+        if model is None or data is None:
+            missing = "model" if model is None else "data"
+            raise SpecError(f"a study of a model needs its {missing}", hint=f"name {missing}=")
         check_free(place)
-        answer = ModelAnswer(model=model or "", data=data or "", quality=quality)
+        answer = ModelAnswer(model=model, data=data, quality=quality)
         asked_here = MODEL_QUESTION if question == QUESTION else question
         label = name or usual_name(place)
         written = write_model_study(label, asked_here, answer, place)

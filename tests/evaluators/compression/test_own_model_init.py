@@ -49,3 +49,18 @@ def test_nothing_is_written_for_a_model_that_cannot_be_read(folder):
     with pytest.raises((SpecError, SpecErrors), match=r"there is no file"):
         dse.init("first", model="nett.onnx", data="data.npz")
     assert not (folder / "first").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"data": "data.npz"}, "needs its model"),
+        ({"model": "net.onnx"}, "needs its data"),
+        ({"quality": "f1"}, "needs its model"),
+        ({"model": "net.onnx", "data": "d.npz", "parameters": ["a = 1..4"]}, "its own parameters"),
+    ],
+)
+def test_arguments_that_exclude_one_another_are_refused_in_python_too(given, problem, tmp_path):
+    with pytest.raises(SpecError, match=problem):
+        dse.init(tmp_path / "first", **given)
+    assert not (tmp_path / "first").exists()
