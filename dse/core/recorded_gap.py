@@ -38,7 +38,7 @@ _TEXT = re.compile(
 class RecordedGap:
     """Upper bound on the share of the hypervolume that is missing, as it stands in the record.
 
-    It holds with probability ``confidence`` after so many ``measurements``, and ``told`` finished
+    It holds with probability ``confidence`` after ``measurements`` measurements, and ``told`` finished
     trials. ``undecided`` of the ``designs`` considered may still enter the front; these are all
     legal ones, or a sample. ``points`` are optimistic objective values of undecided designs, in the
     objectives' own units and signs; of many, an even selection.
@@ -117,7 +117,7 @@ def latest_gap_only(events: Iterable[Event]) -> list[Event]:
 
 
 def _points(events: Sequence[Event], measurements: int) -> tuple[tuple[float, ...], ...]:
-    """Return the undecided designs' objective values after so many measurements, (k, m)."""
+    """Return the undecided designs' objective values after a number of measurements, (k, m)."""
     for event in reversed(events):
         if event.kind != UNDECIDED:
             continue

@@ -66,10 +66,10 @@ class GreyBox:
     Args:
         problem: problem to optimise.
         initial: number of space-filling measured parts before the first model; by default 6. If
-            nothing is modelled, it is by default one per parameter or two per value of a
-            categorical one, from 6 to 20; then the first designs cover each level (a value of a
-            categorical or branching parameter) twice as soon as possible, and levels seen less
-            often get every other design.
+            nothing is modelled or known from a library, it is by default one per parameter or two
+            per value of a categorical one, from 6 to 20; then the first designs cover each level (a
+            value of a categorical or branching parameter) twice as soon as possible, and levels
+            seen less often get every other design.
         find_sums: whether measured metrics are tried as sums over the parameters without being
             declared so, where the measured parts are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.
@@ -89,7 +89,8 @@ class GreyBox:
     ) -> None:
         self._problem = problem
         self._roles = MeasuredSplit(problem=problem)
-        covered = frozenset[str]() if problem.asked - problem.measured else self._roles.part
+        is_guided = bool(problem.asked - problem.measured) or any(p.library for p in problem.priors)
+        covered = frozenset[str]() if is_guided else self._roles.part
         self._initial = initial or first_parts(problem.space, covered)
         self._coverage = LevelCoverage(problem.space, covered, problem.rng(0, 1))
         self._parts = MeasuredParts(problem, self._roles, self._coverage)
@@ -315,9 +316,9 @@ class GreyBox:
         """Return how many more trials each level needs before its main effect is believed.
 
         It is not 0 at every other trial only, so that promising designs are measured meanwhile.
-        Separable parts need no coverage, and a library has the effects of its studies.
+        Separable parts need no coverage.
         """
-        if self._separable.usable or self._library.usable or len(gone) % 2:
+        if self._separable.usable or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
         return self._coverage.lacking(self._attempted(pending))
 

@@ -30,7 +30,7 @@ from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_model import key_of_formula
-from dse.optimizers.separable.sum_or_process import SumOrProcess
+from dse.optimizers.separable.sum_or_process import ProcessModel, SumOrProcess
 
 Learnt = tuple[Encoder, Surrogate]
 
@@ -106,30 +106,27 @@ class ModelFitter:
         plain = self._taught(
             expression, there, losses[rows], kinds=kinds, spread=own, sign=sign, refit=refit
         )
-        if not objective.log:  # a sum has no logarithm that is a sum
-            chosen = self._sum_or(expression, there, losses[rows], plain, kinds, own, refit=refit)
-            if chosen is not plain:
-                return chosen
         about = _Quantity(text=objective.expression.text, expression=expression, sign=sign)
-        return self._use_library(about, there, losses[rows], plain, spread=own, refit=refit)
+        found = self._use_library(about, there, losses[rows], plain, spread=own, refit=refit)
+        if objective.log:  # a sum has no logarithm that is a sum
+            return found
+        return self._sum_or(expression, there, losses[rows], found, kinds, own, refit=refit)
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
         """Fit a surrogate to a limit's violations, (n,), at most 0 where satisfied."""
         rows, there = self._choose_trials(limit.slack, done, excess)
         kinds: tuple[Kind, ...] = ("plain",)
         plain = self._taught(limit.slack, there, excess[rows], kinds=kinds, refit=refit)
-        chosen = self._sum_or(limit.slack, there, excess[rows], plain, kinds, None, refit=refit)
-        if chosen is not plain:
-            return chosen
         about = _Quantity(text=limit.text, expression=limit.slack, sign=-1.0)
-        return self._use_library(about, there, excess[rows], plain, refit=refit)
+        found = self._use_library(about, there, excess[rows], plain, refit=refit)
+        return self._sum_or(limit.slack, there, excess[rows], found, kinds, None, refit=refit)
 
     def _sum_or(
         self,
         expression: Expression,
         there: Batch,
         losses: Floats,
-        plain: tuple[Inputs, Predictor],
+        plain: ProcessModel,
         kinds: tuple[Kind, ...],
         spread: Floats | None,
         *,
@@ -204,7 +201,7 @@ class ModelFitter:
         *,
         spread: Floats | None = None,
         refit: bool,
-    ) -> Learnt:
+    ) -> ProcessModel:
         """Return a model with the library's prior mean, or the given one where it fits better."""
         library = self.library_of(about.expression, about.sign)
         if library is None:

@@ -53,7 +53,7 @@ class SeparableModel:
         Args:
             problem: the problem.
             roles: its split into measured and modelled metrics.
-            find: whether objectives and limits that nobody declared are candidates, too.
+            find: whether objectives and limits without a declaration are candidates, too.
         """
         formulas = learnt_formulas(problem, roles).values()
         declared = {

@@ -11,8 +11,12 @@ from dse.core.batch import Batch
 from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.metric_model import Encoder, Predictor, Surrogate
 from dse.optimizers.bayesian.output_transform import Kind
+from dse.optimizers.bayesian.prior_mean_model import PriorMeanPredictor
 from dse.optimizers.separable.separable_model import SeparableModel
 from dse.optimizers.separable.sum_model import SumInputs, SumPredictor
+
+ProcessModel = tuple[Encoder, Predictor | PriorMeanPredictor]
+"""Gaussian process with its inputs, with or without the prior mean of a library."""
 
 FEWEST = 6
 """Measurements beyond the first two that are needed to compare the two models."""
@@ -67,7 +71,7 @@ class SumOrProcess:
         key: str,
         batch: Batch,
         losses: Floats,
-        plain: tuple[Encoder, Predictor],
+        plain: ProcessModel,
         *,
         kinds: Sequence[Kind],
         spread: Floats | None,
@@ -109,7 +113,9 @@ class SumOrProcess:
         best = max(range(len(fits)), key=lambda place: fits[place].score)
         return self.model.inputs[key][best], fits[best]
 
-    def _compare(self, key: str, batch: Batch, one: SumPredictor, other: Predictor) -> ModelScores:
+    def _compare(
+        self, key: str, batch: Batch, one: SumPredictor, other: Predictor | PriorMeanPredictor
+    ) -> ModelScores:
         rows = ~self._are_ends(batch)
         compared, declared = int(rows.sum()), key in self.model.declared
         scores = float(one.densities[rows].sum()), float(other.densities[rows].sum())
