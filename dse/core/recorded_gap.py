@@ -38,10 +38,10 @@ _TEXT = re.compile(
 class RecordedGap:
     """Upper bound on the share of the hypervolume that is missing, as it stands in the record.
 
-    It holds with probability ``confidence`` after ``measurements`` measurements, and ``told`` finished
-    trials. ``undecided`` of the ``designs`` considered may still enter the front; these are all
-    legal ones, or a sample. ``points`` are optimistic objective values of undecided designs, in the
-    objectives' own units and signs; of many, an even selection.
+    It holds with probability ``confidence`` after ``measurements`` measurements, at ``told``
+    finished trials. ``undecided`` of the ``designs`` considered may still enter the front; these
+    are all legal ones, or a sample. ``points`` are optimistic objective values of undecided
+    designs, in the objectives' own units and signs; of many, an even selection.
     """
 
     share: float
