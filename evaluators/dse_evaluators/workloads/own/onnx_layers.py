@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dse.errors import SpecError
 from dse_evaluators.workloads.onnx_runtime import library
 from dse_evaluators.workloads.own.own_function import digest, missing_file, read_own_file
@@ -42,6 +44,29 @@ class OnnxFile:
     def content(self) -> bytes:
         """Model in ONNX's format, with all weights inside."""
         return bytes(self.model.SerializeToString())
+
+    def content_by_outputs(self) -> bytes:
+        """Return the model with each layer's weights stored as (outputs, inputs).
+
+        Weights that the file stores as (inputs, outputs) get a ``Transpose`` before their layers.
+        """
+        onnx = library("onnx")
+        model = onnx.ModelProto.FromString(self.content)
+        turned = {name: f"{name}.turned" for name, uses in self.layers.items() if uses[0].is_turned}
+        for node in model.graph.node:
+            node.input[:] = [turned.get(name, name) for name in node.input]
+        for tensor in model.graph.initializer:
+            if tensor.name in turned:
+                array = np.ascontiguousarray(onnx.numpy_helper.to_array(tensor).T)
+                tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+        nodes = [
+            onnx.helper.make_node("Transpose", [name], [new], name=new, perm=[1, 0])
+            for name, new in turned.items()
+        ]
+        nodes += [onnx.NodeProto.FromString(one.SerializeToString()) for one in model.graph.node]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        return bytes(model.SerializeToString())
 
 
 def onnx_edition(path: Path) -> str:

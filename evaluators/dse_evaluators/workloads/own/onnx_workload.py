@@ -57,6 +57,10 @@ class OnnxWorkload:
         self._task = OwnTask(label=name, source=data, qualities=tuple(qualities))
         self.metrics: Mapping[str, Metric] = self._task.metrics
 
+    def onnx_model(self) -> bytes:
+        """Return the model as an ONNX file, with an initializer for each parameter, by its name."""
+        return self._file.content_by_outputs()
+
     def calibration(self) -> Mapping[str, Single]:
         layers = {
             name: uses[0]
