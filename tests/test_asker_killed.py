@@ -36,7 +36,7 @@ class DeadlySearch(RandomSearch):
     """Kills its process in the ask after five trials."""
 
     def ask(self, count, pending=()):
-        if self._told >= 5:
+        if self._finished_count >= 5:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().ask(count, pending)
 

@@ -124,7 +124,7 @@ GAP = RecordedGap(
     measurements=24,
     undecided=1_200,
     designs=20_000,
-    told=25,
+    finished=25,
     points=tuple((float(n), -0.5) for n in range(200)),
 )
 

@@ -115,5 +115,5 @@ def _identity(problem: Problem) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)
 def _parts(identity: str) -> Mapping[str, Any]:
-    told: Mapping[str, Any] = json.loads(identity) if identity else {}
-    return told
+    settings: Mapping[str, Any] = json.loads(identity) if identity else {}
+    return settings

@@ -183,7 +183,7 @@ class _Scale:
         """
         run, final = course.run, course.final
         then = int(course.arrived(self.over, np.array([self.at]))[0])
-        told = self.yardstick.values(course, np.array([then, len(course.rows)]))
+        indicators = self.yardstick.values(course, np.array([then, len(course.rows)]))
         return Result(
             name=run.name,
             seed=run.problem.seed,
@@ -191,8 +191,8 @@ class _Scale:
             totals={currency: run.total(currency) for currency in ("trials", *self.currencies)},
             front=len(final),
             share=_compute_front_share(self.yardstick.joint, final),
-            values={indicator: float(pair[0]) for indicator, pair in told.items()},
-            final={indicator: float(pair[1]) for indicator, pair in told.items()},
+            values={indicator: float(pair[0]) for indicator, pair in indicators.items()},
+            final={indicator: float(pair[1]) for indicator, pair in indicators.items()},
             to=self._to(course),
         )
 
@@ -267,7 +267,7 @@ def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
     """
     first, *others = comparison.groups
     wanted = first.quartiles("hypervolume")[1]
-    told = {
+    claims = {
         claim.second: claim
         for claim in comparison.claims
         if claim.first == first.name and claim.indicator == "hypervolume"
@@ -277,7 +277,7 @@ def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
         found = group.quartiles("hypervolume")[1]
         least = (1 - share) * wanted
         short = found < least and not isclose(found, least, rel_tol=AGREEMENT)
-        if short and _counts(told[group.name], len(comparison.claims)):
+        if short and _counts(claims[group.name], len(comparison.claims)):
             missing = 1 - found / wanted
             sentences.append(
                 f"{group.name} falls short of {first.name}: {missing:.1%} less hypervolume, "

@@ -87,10 +87,10 @@ def claims(
 
 
 def _claim(
-    indicator: Indicator, pair: tuple[RunGroup, RunGroup], told: tuple[Floats, Floats]
+    indicator: Indicator, pair: tuple[RunGroup, RunGroup], values: tuple[Floats, Floats]
 ) -> Conclusion:
     paired = _share_seeds(*pair)
-    first, second = _in_order(pair[0], told[0]), _in_order(pair[1], told[1])
+    first, second = _in_order(pair[0], values[0]), _in_order(pair[1], values[1])
     known = bool(np.isfinite(first).all() and np.isfinite(second).all())
     middles = [float(quartiles(each)[1]) for each in (first, second)]
     ranked = _finite(first, second)

@@ -131,7 +131,7 @@ def estimate_effects(
     values = _values_by_name(problem, done, names or _asked_names(problem))
     known = {name: np.isfinite(column) for name, (column, _) in values.items()}
     if not names:
-        values = {name: told for name, told in values.items() if known[name].sum() > 1}
+        values = {name: measured for name, measured in values.items() if known[name].sum() > 1}
     scarce = next((name for name in values if known[name].sum() < 2), None)
     if scarce is not None or not values:
         few = "" if scarce is None else f"{known[scarce].sum()} trials have {scarce}: "
@@ -247,15 +247,15 @@ def _effects_of(fit: _Fit, count: _Count) -> Iterator[Effects]:
     The counts of levels are computed once for all metrics.
     """
     counted = CountedFit(fit.values, fit.factors)
-    told = []
+    main_effects = []
     for place in range(len(fit.factors)):
-        told.append(counted.main(place))
+        main_effects.append(counted.main(place))
         count.one()
     terms: dict[tuple[int, int], SumOfSquares] = {}
     for column, name in enumerate(fit.names):
         total = float(counted.total[column])
-        shares = [_share(one.own, column, total) for one in told]
-        order = sorted(range(len(told)), key=lambda place: -_rank(shares[place]))
+        shares = [_share(one.own, column, total) for one in main_effects]
+        order = sorted(range(len(main_effects)), key=lambda place: -_rank(shares[place]))
         few = [one for one in order if len(fit.factors[one].levels) <= MOST_PAIRED_LEVELS]
         pairs = []
         for one, other in combinations(few[:MOST_PAIRED], 2):
@@ -279,7 +279,8 @@ def _effects_of(fit: _Fit, count: _Count) -> Iterator[Effects]:
             deviation=float(values.std()),
             additive=_share(counted.additive, column, total) or 0.0,
             main=tuple(
-                _effect(fit.factors[one], shares[one], told[one].means[:, column]) for one in order
+                _effect(fit.factors[one], shares[one], main_effects[one].means[:, column])
+                for one in order
             ),
             interactions=tuple(sorted(pairs, key=lambda pair: -_rank(pair.share))),
         )

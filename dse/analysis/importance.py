@@ -129,8 +129,8 @@ class _Learnt:
         flat = rows.reshape(-1, rows.shape[-1]).astype(
             np.float32
         )  # the dtype of scikit-learn's trees
-        told = [tree.predict(flat, check_input=False) for tree in self.forest.estimators_]
-        return np.asarray(np.stack(told, axis=-1).reshape(*rows.shape[:2], -1).mean(axis=1))
+        predictions = [tree.predict(flat, check_input=False) for tree in self.forest.estimators_]
+        return np.asarray(np.stack(predictions, axis=-1).reshape(*rows.shape[:2], -1).mean(axis=1))
 
 
 def _learnt(problem: Problem, known: Drawn, place: int) -> Importance | None:
@@ -138,12 +138,12 @@ def _learnt(problem: Problem, known: Drawn, place: int) -> Importance | None:
         return None
     from sklearn.ensemble import RandomForestRegressor
 
-    inputs, told = _inputs(problem, known), known.values
-    wide = bool(told.min() > 0 and told.max() / told.min() > WIDE)
+    inputs, values = _inputs(problem, known), known.values
+    wide = bool(values.min() > 0 and values.max() / values.min() > WIDE)
     forest = RandomForestRegressor(
         _TREES, min_samples_leaf=2, max_features=0.6, oob_score=True, random_state=0, n_jobs=1
     )
-    forest.fit(inputs, np.log(told) if wide else told)
+    forest.fit(inputs, np.log(values) if wide else values)
     if not forest.oob_score_ >= LEAST_EXPLAINED:
         return None
     learnt = _Learnt(forest=forest, inputs=inputs, wide=wide)

@@ -52,8 +52,8 @@ def _kind(run: Run) -> str:
     """
     if not run.problem.identity:
         return run.name
-    told = {**json.loads(run.problem.identity), "seed": None}
-    return json.dumps(told, sort_keys=True)
+    settings = {**json.loads(run.problem.identity), "seed": None}
+    return json.dumps(settings, sort_keys=True)
 
 
 def _stem(runs: Sequence[Run]) -> str:
@@ -62,5 +62,5 @@ def _stem(runs: Sequence[Run]) -> str:
 
 
 def _optimizer(run: Run) -> str:
-    told = json.loads(run.problem.identity) if run.problem.identity else {}
-    return str(told.get("optimizer", {}).get("use", ""))
+    settings = json.loads(run.problem.identity) if run.problem.identity else {}
+    return str(settings.get("optimizer", {}).get("use", ""))

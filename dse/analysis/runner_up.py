@@ -199,8 +199,8 @@ def _breakdowns(
     known = two[0].metrics.keys() & two[1].metrics.keys()
     tellers = {_teller(name) for name in objective.expression.names if name in problem.sources}
     for total, names in totals(problem.metrics).items():
-        told = {total, *names} <= known and _teller(total) in tellers
-        parts = [_part(name, two) for name in names] if told else []
+        is_known = {total, *names} <= known and _teller(total) in tellers
+        parts = [_part(name, two) for name in names] if is_known else []
         if any(part.more for part in parts):
             parts.sort(key=lambda part: -abs(part.more))
             yield Breakdown(total=_part(total, two), parts=tuple(parts))

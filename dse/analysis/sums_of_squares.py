@@ -180,8 +180,8 @@ class CountedFit:
         factor, own = self._factors[place], self._columns[place]
         if rank < len(factor.levels) - 1:
             counts = np.bincount(factor.codes, minlength=len(factor.levels))
-            told = self._level_sums[self._levels[place]]
-            return np.asarray(self._mean + told / counts[:, None])
+            sums = self._level_sums[self._levels[place]]
+            return np.asarray(self._mean + sums / counts[:, None])
         intercept, *coefficients = self._coefficients
         return np.asarray(intercept + factor.coding @ np.array(coefficients)[own])
 
@@ -248,23 +248,23 @@ def factors_of(problem: Problem, trials: Trials) -> list[Factor]:
     found = []
     designs = list(trials.iter_designs())
     for parameter in problem.space.parameters:
-        told = [design.get(parameter.name) for design in designs]
-        groups = _groups(told, words=isinstance(parameter, Choice))
+        values = [design.get(parameter.name) for design in designs]
+        groups = _groups(values, words=isinstance(parameter, Choice))
         code = {value: place for place, group in enumerate(groups) for value in group}
         levels = tuple((group[0], group[-1]) for group in groups)
-        codes = np.array([code[value] for value in told])
+        codes = np.array([code[value] for value in values])
         found.append(Factor(name=parameter.name, codes=codes, levels=levels))
     return found
 
 
-def _groups(told: Sequence[Any], *, words: bool) -> list[list[Any]]:  # values of one parameter
+def _groups(values: Sequence[Any], *, words: bool) -> list[list[Any]]:  # values of one parameter
     """Group the distinct values into levels: one each, or bins if there are many numbers.
 
     If the parameter is inactive in a trial, the last level is ``[None]``.
     """
-    known = list(dict.fromkeys(value for value in told if value is not None))
+    known = list(dict.fromkeys(value for value in values if value is not None))
     known = known if words else sorted(known)
     cut = len(known) > MOST_LEVELS and not words
     places = np.array_split(np.arange(len(known)), GROUPS if cut else max(len(known), 1))
     groups = [[known[place] for place in one] for one in places if len(one)]
-    return [*groups, [None]] if None in told else groups
+    return [*groups, [None]] if None in values else groups

@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakSet
 
 from dse.api.ask_tell_executor import Desk, Left, Part
-from dse.api.tell import Said, full_metric_name, whole
+from dse.api.tell import ReportedResult, full_metric_name, whole
 from dse.core.design import key_of
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import SpecError, StudyError
@@ -161,7 +161,7 @@ class Asking:
             if not trials[number].state.finished and trials[number].design == tasks[number].design
         ]
 
-    def tell(self, number: int, said: Said) -> Trial:
+    def tell(self, number: int, reported: ReportedResult) -> Trial:
         """Report the result of a trial; return the trial as stored."""
         task = self._desk.tasks.get(number)
         if task is None:
@@ -171,7 +171,7 @@ class Asking:
                 hint=f"trials that wait for a result: {open_}",
             )
         spent_s = time.perf_counter() - self._asked_at.get(number, time.perf_counter())
-        outcome = self._outcome(task, said, spent_s)
+        outcome = self._outcome(task, reported, spent_s)
         self._desk.bring({number: outcome})
         self._desk.release(partial(self._inform, task, outcome))
         with self._desk.changed:
@@ -225,14 +225,14 @@ class Asking:
         if self._error is not None:
             raise self._error
 
-    def _outcome(self, task: Task, said: Said, spent_s: float) -> Outcome:
+    def _outcome(self, task: Task, reported: ReportedResult, spent_s: float) -> Outcome:
         """Return a trial's outcome: reported metrics and those that evaluators then compute."""
-        if said.fault is not None:
-            state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
-            return Outcome(state=state, fault=said.fault, cost_s=spent_s, measured=1)
+        if reported.fault is not None:
+            state = State.INFEASIBLE if reported.fault.kind == "infeasible" else State.FAILED
+            return Outcome(state=state, fault=reported.fault, cost_s=spent_s, measured=1)
         study = self._study
-        values = {full_metric_name(study, name): value for name, value in said.values.items()}
-        spread = {full_metric_name(study, name): error for name, error in said.spread.items()}
+        values = {full_metric_name(study, name): value for name, value in reported.values.items()}
+        spread = {full_metric_name(study, name): error for name, error in reported.spread.items()}
         given = {**task.given, **values}
         known = replace(task, given=given, spread={**task.spread, **spread})
         self._check_complete(given)
@@ -245,14 +245,16 @@ class Asking:
 
         They are known from reports of other trials with the same evaluator inputs.
         """
-        known = all(bound.provides.keys() <= task.given.keys() for bound in self._told_by_hand)
+        known = all(
+            bound.provides.keys() <= task.given.keys() for bound in self._reported_evaluators
+        )
         if not known:
             return None
         (outcome,) = self._study.plan.pipeline([task])
         return outcome
 
     @property
-    def _told_by_hand(self) -> list[Bound]:
+    def _reported_evaluators(self) -> list[Bound]:
         """Evaluators whose metrics the caller measures and reports, instead of a function."""
         bounds = self._study.plan.pipeline.bound
         return [bound for bound in bounds if missing_reason(bound.evaluator)]
@@ -261,7 +263,7 @@ class Asking:
         """Return (evaluator, inputs) pairs of a trial whose metrics are not reported yet."""
         return frozenset(
             (bound.label, self._read_by(bound, task))
-            for bound in self._told_by_hand
+            for bound in self._reported_evaluators
             if not bound.provides.keys() <= task.given.keys()
         )
 
@@ -269,7 +271,7 @@ class Asking:
         reads = frozenset[str]().union(*map(self._study.problem.reads, bound.provides))
         return key_of({name: value for name, value in task.design.items() if name in reads})
 
-    def _inform(self, told: Task, outcome: Outcome, other: Task) -> Task:
+    def _inform(self, finished: Task, outcome: Outcome, other: Task) -> Task:
         """Copy a trial's reported metrics into another trial whose evaluator has the same inputs.
 
         The other trial is returned unchanged unless the outcome is ``DONE``.
@@ -278,8 +280,8 @@ class Asking:
             return other
         shared = [
             name
-            for bound in self._told_by_hand
-            if self._read_by(bound, told) == self._read_by(bound, other)
+            for bound in self._reported_evaluators
+            if self._read_by(bound, finished) == self._read_by(bound, other)
             for name in bound.provides
         ]
         given = {name: outcome.metrics[name] for name in shared if name in outcome.metrics}
@@ -288,7 +290,7 @@ class Asking:
 
     def _check_complete(self, given: Mapping[str, Any]) -> None:
         """Raise SpecError unless all metrics that the caller must report are given."""
-        for bound in self._told_by_hand:
+        for bound in self._reported_evaluators:
             lacking = bound.provides.keys() - given.keys()
             if lacking:
                 raise SpecError(

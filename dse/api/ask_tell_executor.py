@@ -92,12 +92,12 @@ class Desk:
         """File all waiting tasks again after ``inform`` has added the known metrics to each."""
         with self._releasing:
             for number, task in sorted(self.waiting.items()):
-                told = inform(task)
-                outcome = self._answer(told)
+                informed = inform(task)
+                outcome = self._answer(informed)
                 with self.changed:
                     del self.waiting[number], self.tasks[number]
                     wanted, exhausted = self._wanted, self._exhausted
-                    self._lay(told, outcome)
+                    self._lay(informed, outcome)
                     self._want(wanted)
                     self._exhausted = exhausted and not self._fresh
                     self.changed.notify_all()

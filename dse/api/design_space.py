@@ -61,9 +61,9 @@ class Space:
         if not isinstance(given, Mapping):
             hint = 'write Space({"tile": [16, 32, 64]})'
             raise SpecError("parameters must be a mapping from names to domains", hint=hint)
-        told = {name: domain(name, one) for name, one in parameters.items()}
+        domains = {name: domain(name, one) for name, one in parameters.items()}
         listed = [constraints] if isinstance(constraints, str) else list(constraints)
-        document = {"space": name, **more, **({"parameters": told} if told else {})}
+        document = {"space": name, **more, **({"parameters": domains} if domains else {})}
         document |= {"constraints": listed} if listed else {}
         self._keep(source_of(document).value)
 
@@ -86,7 +86,7 @@ class Space:
         path = resolve_path(str(file), Path.cwd() / "space.yaml")
         space = cls.__new__(cls)
         space._keep(space_document(path, Files()), path)  # noqa: SLF001 - of this class
-        space.told.count()
+        space.engine_space.count()
         return space
 
     @classmethod
@@ -118,7 +118,7 @@ class Space:
 
         space = cls.__new__(cls)
         space._keep(mapping_of(solved, name, description), notes=notes)  # noqa: SLF001 - this class
-        space.__dict__["told"] = solved  # the value that the cached property would compute
+        space.__dict__["engine_space"] = solved  # the value that the cached property would compute
         return space
 
     @classmethod
@@ -128,7 +128,7 @@ class Space:
         return cls(document.get("parameters", {}), name=document.get("space", UNNAMED), **rest)
 
     @cached_property
-    def told(self) -> core.DesignSpace:
+    def engine_space(self) -> core.DesignSpace:
         """Internal space, not checked for a legal design; :meth:`why` explains an empty one."""
         from dse.schema.space.space_loader import space_from, space_of
         from dse.schema.yaml.files import Files
@@ -137,6 +137,11 @@ class Space:
             return space_of(self.file, Files(), may_be_empty=True)
         return space_from(self.document, may_be_empty=True)
 
+    @property
+    def told(self) -> core.DesignSpace:
+        """Older name of :attr:`engine_space`."""
+        return self.engine_space
+
     @cached_property
     def solved(self) -> core.DesignSpace:
         """Internal space, checked to have a legal design; SpecError if it has none."""
@@ -144,8 +149,8 @@ class Space:
         from dse.schema.yaml.source import shown
 
         where = "the space" if self.file is None else f"{shown(self.file)}:1"
-        check_satisfiable(self.told, where)
-        return self.told
+        check_satisfiable(self.engine_space, where)
+        return self.engine_space
 
     @property
     def name(self) -> str:
@@ -160,11 +165,11 @@ class Space:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of all parameters; a list parameter contributes the names of its members."""
-        return tuple(one.name for one in self.told.parameters)
+        return tuple(one.name for one in self.engine_space.parameters)
 
     def count(self) -> int | None:
         """Return the exact number of legal designs; ``None`` if they cannot be counted."""
-        return self.told.count()
+        return self.engine_space.count()
 
     def estimate(self) -> Estimate | None:
         """Estimate the number of legal designs, with a 95 % interval and an upper bound.
@@ -175,7 +180,7 @@ class Space:
         Example:
             ``space.estimate().low``
         """
-        return self.told.estimate()
+        return self.engine_space.estimate()
 
     def check(self, design: Mapping[str, Value]) -> Design:
         """Return the given values as a design if it is legal.
@@ -269,8 +274,10 @@ class Space:
         from dse.core.inspection.rule_conflicts import narrow_space
 
         given = self._values({**(values or {}), **more})
-        check_values(self.told, given)
-        return self._from_engine_space(narrow_space(self.told, given), self.name, self.description)
+        check_values(self.engine_space, given)
+        return self._from_engine_space(
+            narrow_space(self.engine_space, given), self.name, self.description
+        )
 
     def why(self, values: Values | None = None, **more: Value) -> DesignExplanation:
         """Return whether designs with these values exist, and which constraints forbid them.
@@ -292,7 +299,9 @@ class Space:
         """
         from dse.services.space.why import DesignExplanation
 
-        return DesignExplanation.of(self.told, self._values({**(values or {}), **more}), "set")
+        return DesignExplanation.of(
+            self.engine_space, self._values({**(values or {}), **more}), "set"
+        )
 
     def describe(self) -> Described:
         """Return the parameters, what each constraint removes, and the number of legal designs.
@@ -322,8 +331,8 @@ class Space:
         from dse.report.json.atomic_file import write_whole
         from dse.services.space.space_conversion import convert_space
 
-        told = {"name": self.name, "description": self.description}
-        found = convert_space(self.solved, target, drop_rules=drop_rules, **told)
+        about = {"name": self.name, "description": self.description}
+        found = convert_space(self.solved, target, drop_rules=drop_rules, **about)
         if file is not None:
             write_whole(Path(file), found.text)
         written = None if file is None else str(file)
@@ -333,12 +342,12 @@ class Space:
         """Return the differences to another space: parameters, domains, conditions, constraints."""
         from dse.services.space.space_conversion import differing
 
-        return differing(self.told, other.told)
+        return differing(self.engine_space, other.engine_space)
 
     def _values(self, values: Values) -> dict[str, Value]:
         from dse.schema.study.designs import plain_values
 
-        return plain_values(values, self.told)
+        return plain_values(values, self.engine_space)
 
     def to_yaml(self) -> str:
         """Return the space as the text of a space file."""

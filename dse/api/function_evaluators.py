@@ -19,7 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 GIVEN = "given:"
-TOLD = "told:"
+REPORTED = "told:"
 """Prefixes in the record: of a function passed in Python, and of metrics reported by hand."""
 
 
@@ -109,10 +109,10 @@ class FunctionEvaluator(Generic[P, R]):
 
         if self._importable:
             return self.__qualname__
-        told = cloudpickle.dumps(
+        pickled = cloudpickle.dumps(
             (self.function, self.metrics, self.parts, self._options, self.version)
         )
-        return _unpack_evaluator, (base64.b64encode(told),)
+        return _unpack_evaluator, (base64.b64encode(pickled),)
 
     @property
     def _importable(self) -> bool:
@@ -166,8 +166,8 @@ def evaluator(
             "an evaluator names its metrics",
             hint='write @evaluator(Metric("time", "us"), Metric("loss"))',
         )
-    told = [Metric(one) if isinstance(one, str) else one for one in metrics]
-    odd = next((one for one in told if one.words or one.part_of), None)
+    declared = [Metric(one) if isinstance(one, str) else one for one in metrics]
+    odd = next((one for one in declared if one.words or one.part_of), None)
     if odd is not None:
         raise PluginError(
             f"the metric {odd.name!r} has words, or is part of another one",
@@ -178,7 +178,7 @@ def evaluator(
 
     def made(function: Callable[P, R]) -> FunctionEvaluator[P, R]:
         _check_answers(function)
-        return FunctionEvaluator(function, told, parts, version=version, **options)
+        return FunctionEvaluator(function, declared, parts, version=version, **options)
 
     return made
 
@@ -202,9 +202,9 @@ def _name(function: Callable[..., Any]) -> str:
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 
-def told_spec(name: str, metrics: Sequence[Metric], reads: Sequence[str]) -> dict[str, Any]:
+def reported_spec(name: str, metrics: Sequence[Metric], reads: Sequence[str]) -> dict[str, Any]:
     """Return the study-file entry of an evaluator whose metrics the calling program reports."""
-    function = TOLD + name
+    function = REPORTED + name
     return {
         "use": "python",
         "function": function,
@@ -218,6 +218,6 @@ def units_of(metrics: Sequence[Metric]) -> dict[str, str]:
     return {metric.name: metric.unit for metric in metrics}
 
 
-def _unpack_evaluator(told: bytes) -> FunctionEvaluator[Any, Any]:
-    function, metrics, parts, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - made by __reduce__
+def _unpack_evaluator(pickled: bytes) -> FunctionEvaluator[Any, Any]:
+    function, metrics, parts, options, version = pickle.loads(base64.b64decode(pickled))  # noqa: S301 - made by __reduce__
     return FunctionEvaluator(function, metrics, parts, version=version, **options)

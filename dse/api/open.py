@@ -14,8 +14,8 @@ from dse.api.python_optimizer import Factory, optimizer_entry
 from dse.api.study_document import (
     Evaluators,
     EvaluatorSpecs,
+    ReportedMetrics,
     StudyOptions,
-    ToldMetrics,
     document_of,
 )
 from dse.errors import SpecError, StudyError
@@ -33,7 +33,7 @@ def begin_study(
     name: str,
     space: Space | Mapping[str, Any] | str | Path,
     evaluators: Evaluators,
-    told: ToldMetrics,
+    reported: ReportedMetrics,
     asked: StudyOptions,
     storage: str | Storage | None,
 ) -> tuple[engine.StudyEngine, Planned]:
@@ -43,7 +43,7 @@ def begin_study(
         SpecErrors: with every mistake in the definition.
         StudyError: a study of this name exists with another definition.
     """
-    cast = EvaluatorSpecs.of(evaluators, told)
+    cast = EvaluatorSpecs.of(evaluators, reported)
     entry, optimizer = optimizer_entry(asked.get("optimizer"))
     document = document_of(name, cast, asked)
     if optimizer:
@@ -119,9 +119,9 @@ def load_study(
     given = optimizer_entry(optimizer)[1]
     found = engine.StudyEngine.load(name, storage, objects={**objects, **given})
     _check_optimizer(found, optimizer, given)
-    for label, told in found.plan.identity["evaluators"].items():
-        function = objects.get(told["options"].get("function"))
-        if function is not None and function.version != told["options"]["version"]:
+    for label, identity in found.plan.identity["evaluators"].items():
+        function = objects.get(identity["options"].get("function"))
+        if function is not None and function.version != identity["options"]["version"]:
             raise StudyError(
                 f"the function {label!r} is not the one that the study {name!r} was created with",
                 hint="create the study under another name, or restore the function's old version",

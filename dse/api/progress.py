@@ -89,16 +89,16 @@ class ShownRun:
 
     def run(self, on_finished: Callable[[Trial], None] | None, *, progress: bool | None) -> str:
         """Run the study to the end of its budget; return why it stopped."""
-        with shown(self._study, self._budget, progress=progress) as told_to:
+        with shown(self._study, self._budget, progress=progress) as display:
             reason = self._study.run(
                 budget=self._budget,
                 executor=self._executor,
-                on_finished=both(both(told_to.finished, self.failure.finished), on_finished),
-                on_choice=told_to.chose,
-                on_progress=told_to.searched,
-                on_notice=told_to.notice,
+                on_finished=both(both(display.finished, self.failure.finished), on_finished),
+                on_choice=display.chose,
+                on_progress=display.searched,
+                on_notice=display.notice,
             )
-            told_to.ends(reason)
+            display.ends(reason)
         return reason
 
 

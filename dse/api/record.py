@@ -153,8 +153,8 @@ class StudyRecord:
         carried = migrate_stored_study(
             self._study.name, path, to=to, settings=fixed, storage=storage
         )
-        told = carried.study.name
-        return {"study": told, "inside": carried.inside, "outside": carried.outside}
+        name = carried.study.name
+        return {"study": name, "inside": carried.inside, "outside": carried.outside}
 
     def delete(self) -> None:
         """Delete the study and all its trials from the storage."""
@@ -165,5 +165,5 @@ class StudyRecord:
             trials, events = len(self._study.trials), len(self.events)
         except DseError as error:  # it was deleted, or its storage is unavailable
             return f"<record of {self._study.name!r} that cannot be read: {visible(error.problem)}>"
-        told = f"{format_count(trials, 'trial')}, {format_count(events, 'event')}"
-        return f"<record of {self._study.name!r}: {told}>"
+        counts = f"{format_count(trials, 'trial')}, {format_count(events, 'event')}"
+        return f"<record of {self._study.name!r}: {counts}>"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from dse.api.front import Front
     from dse.api.open import Planned
     from dse.api.python_optimizer import Factory
-    from dse.api.study_document import Evaluators, StudyOptions, ToldMetrics
-    from dse.api.tell import Reason, Told
+    from dse.api.study_document import Evaluators, ReportedMetrics, StudyOptions
+    from dse.api.tell import MetricValues, Reason
     from dse.core.trial import Trial
     from dse.core.values import Value
     from dse.protocols import Optimizer, Storage
@@ -71,7 +71,7 @@ class Study(StudyResults, StudyChoices):
         space: Space | Mapping[str, Any] | str | Path,
         evaluators: Evaluators = (),
         *,
-        told: ToldMetrics = (),
+        told: ReportedMetrics = (),
         storage: str | Storage | None = None,
         **asked: Unpack[StudyOptions],
     ) -> None:
@@ -264,7 +264,7 @@ class Study(StudyResults, StudyChoices):
     def tell(
         self,
         trial: Trial | int,
-        metrics: Told | None = None,
+        metrics: MetricValues | None = None,
         *,
         failed: Reason | None = None,
         infeasible: Reason | None = None,
@@ -291,12 +291,12 @@ class Study(StudyResults, StudyChoices):
             SpecError: a metric is unknown, a value is not finite, or not exactly one of
                 ``metrics``, ``failed`` and ``infeasible`` is given.
         """
-        from dse.api.tell import Said, number_of
+        from dse.api.tell import ReportedResult, number_of
 
-        said, asking = Said.of(metrics, failed, infeasible), self._asking
+        result, asking = ReportedResult.of(metrics, failed, infeasible), self._asking
         if asking is None:
             raise StudyError("nothing was asked", hint="for trial in study.ask(4): ...")
-        return asking.tell(number_of(trial), said)
+        return asking.tell(number_of(trial), result)
 
     def close(self) -> None:
         """Stop requesting designs; unreported trials become pending for a later driver.
@@ -360,7 +360,7 @@ class Study(StudyResults, StudyChoices):
     def attach(
         self,
         design: Mapping[str, Value],
-        metrics: Told | None = None,
+        metrics: MetricValues | None = None,
         *,
         failed: Reason | None = None,
         infeasible: Reason | None = None,
@@ -393,9 +393,11 @@ class Study(StudyResults, StudyChoices):
                 differs from its stored definition.
         """
         from dse.api.study_attach import attach_result
-        from dse.api.tell import Said
+        from dse.api.tell import ReportedResult
 
-        return attach_result(self.engine, design, Said.of(metrics, failed, infeasible), source)
+        return attach_result(
+            self.engine, design, ReportedResult.of(metrics, failed, infeasible), source
+        )
 
     def add(self, design: Mapping[str, Value]) -> int:
         """Add a user-chosen design as a pending trial, which the next run evaluates first.

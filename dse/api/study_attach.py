@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dse.api.tell import Said, full_metric_name
+from dse.api.tell import ReportedResult, full_metric_name
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Value
 from dse.schema.study.designs import design_of
@@ -14,14 +14,14 @@ from dse.study.import_trials import Taken
 
 
 def attach_result(
-    study: engine.StudyEngine, design: Mapping[str, Value], said: Said, source: str
+    study: engine.StudyEngine, design: Mapping[str, Value], reported: ReportedResult, source: str
 ) -> Trial:
     """Store the result of a design that the study did not ask; return its trial.
 
     Args:
         study: the study.
         design: values by parameter.
-        said: metric values with standard errors, or a fault.
+        reported: metric values with standard errors, or a fault.
         source: where the result is from, for the record.
 
     Raises:
@@ -29,14 +29,14 @@ def attach_result(
         SpecError: a metric is unknown.
         StudyError: a trial of the design exists, or a measured metric is missing.
     """
-    if said.fault is not None:
-        state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
-        outcome = Outcome(state=state, fault=said.fault)
+    if reported.fault is not None:
+        state = State.INFEASIBLE if reported.fault.kind == "infeasible" else State.FAILED
+        outcome = Outcome(state=state, fault=reported.fault)
     else:
         outcome = Outcome(
             state=State.DONE,
-            metrics={full_metric_name(study, n): value for n, value in said.values.items()},
-            spread={full_metric_name(study, n): error for n, error in said.spread.items()},
+            metrics={full_metric_name(study, n): value for n, value in reported.values.items()},
+            spread={full_metric_name(study, n): error for n, error in reported.spread.items()},
         )
     taken = Taken(design_of(design, study.problem.space), outcome)
     return attach_results(study, [taken], source=source)[0]

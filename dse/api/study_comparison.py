@@ -90,12 +90,12 @@ class Comparison:
         from dse.report.words import share_text
 
         share = self.found.yardstick.share
-        told = ", ".join(
+        listed = ", ".join(
             f"{one.name} {share_text(share(one.quartiles('hypervolume')[1]))}"
             for one in self.found.groups
         )
         at = f"{self.found.at:g} {self.found.over}"
-        return visible(f"<Comparison at {at}, median hypervolume: {told}>")
+        return visible(f"<Comparison at {at}, median hypervolume: {listed}>")
 
 
 @renamed_arguments(over="budget_axis", at="budget", may_differ="ignore")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, get_args
 
-from dse.api.function_evaluators import FunctionEvaluator, told_spec
+from dse.api.function_evaluators import FunctionEvaluator, reported_spec
 from dse.api.option_objects import name_objects
 from dse.api.python_optimizer import Given
 from dse.core.metric import Goal, Metric
@@ -58,10 +58,10 @@ class StudyOptions(TypedDict, total=False):
     seed: int
 
 
-ToldMetrics = Metric | str | Sequence[Metric | str] | Mapping[Any, Sequence[str] | str | None]
+ReportedMetrics = Metric | str | Sequence[Metric | str] | Mapping[Any, Sequence[str] | str | None]
 """Metrics that the program reports; in a mapping, each with the parameters it depends on."""
 
-TOLD = "told"
+REPORTED = "told"
 """Name of the evaluator whose metrics the program reports."""
 
 
@@ -74,7 +74,7 @@ class EvaluatorSpecs:
     metrics: Mapping[str, Metric]
 
     @staticmethod
-    def of(evaluators: Evaluators, told: ToldMetrics) -> EvaluatorSpecs:
+    def of(evaluators: Evaluators, reported: ReportedMetrics) -> EvaluatorSpecs:
         """Return the study-file entries, functions and metrics of the given evaluators.
 
         Metrics that the caller reports and that depend on the same parameters form one evaluator;
@@ -96,9 +96,9 @@ class EvaluatorSpecs:
             else:
                 specs[name], given = name_objects(name, one)
                 objects |= given
-        for place, (reads, own) in enumerate(_told_by_reads(told).items(), start=1):
-            name = TOLD if place == 1 else f"{TOLD}{place}"
-            specs[name] = told_spec(name, own, reads)
+        for place, (reads, own) in enumerate(_group_by_reads(reported).items(), start=1):
+            name = REPORTED if place == 1 else f"{REPORTED}{place}"
+            specs[name] = reported_spec(name, own, reads)
             metrics |= {f"{name}.{metric.name}": metric for metric in own}
         if not specs:
             raise SpecError(
@@ -163,19 +163,19 @@ class EvaluatorSpecs:
         return found[0] if len(found) == 1 else text
 
 
-def _told_by_reads(told: ToldMetrics) -> dict[tuple[str, ...], list[Metric]]:
+def _group_by_reads(reported: ReportedMetrics) -> dict[tuple[str, ...], list[Metric]]:
     """Return the caller-reported metrics, grouped by the parameters that they depend on.
 
     Raises:
         SpecError: an entry is no metric, or its parameters are no names.
     """
-    if isinstance(told, Metric | str):
-        told = [told]
-    pairs = told.items() if isinstance(told, Mapping) else ((one, None) for one in told)
+    if isinstance(reported, Metric | str):
+        reported = [reported]
+    pairs = reported.items() if isinstance(reported, Mapping) else ((one, None) for one in reported)
     found: dict[tuple[str, ...], list[Metric]] = {}
     for one, reads in pairs:
         if not isinstance(one, Metric | str):
-            raise SpecError(f"{one!r} is no metric", hint=_TOLD_HINT)
+            raise SpecError(f"{one!r} is no metric", hint=_REPORTED_HINT)
         names = [EVERYTHING] if reads is None else [reads] if isinstance(reads, str) else reads
         try:
             key = tuple(sorted(dict.fromkeys(names)))
@@ -184,13 +184,13 @@ def _told_by_reads(told: ToldMetrics) -> dict[tuple[str, ...], list[Metric]]:
         metric = Metric(one) if isinstance(one, str) else one
         if not key or not all(isinstance(name, str) for name in key):
             raise SpecError(
-                f"{metric.name} reads {reads!r}, which are no parameters", hint=_TOLD_HINT
+                f"{metric.name} reads {reads!r}, which are no parameters", hint=_REPORTED_HINT
             )
         found.setdefault(key, []).append(metric)
     return found
 
 
-_TOLD_HINT = 'told=[Metric("time", "us")], or with what each reads: told={"accuracy": ["bits"]}'
+_REPORTED_HINT = 'told=[Metric("time", "us")], or with what each reads: told={"accuracy": ["bits"]}'
 
 
 def _map_by_name(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
@@ -250,12 +250,12 @@ def document_of(name: str, cast: EvaluatorSpecs, asked: StudyOptions) -> dict[st
     odd = next((key for key in asked if key not in known), None)
     if odd is not None:
         raise SpecError(f"a study has no {odd!r}", hint=nearest(odd, StudyOptions.__annotations__))
-    told = {k: one for k, one in asked.items() if k not in (*get_args(Goal), "log_scale")}
+    section = {k: one for k, one in asked.items() if k not in (*get_args(Goal), "log_scale")}
     for key in ("constraints", "unread"):
-        if isinstance(told.get(key), str):
-            told[key] = [told[key]]
+        if isinstance(section.get(key), str):
+            section[key] = [section[key]]
     if any(getattr(one, "kind", "measured") == "measured" for one in cast.objects.values()):
-        told.setdefault("executor", "serial")
+        section.setdefault("executor", "serial")
     objectives = cast.objectives(asked.get("minimize", ()), asked.get("maximize", ()))
     cast.set_log_scales(objectives, asked.get("log_scale", ()))
-    return {"study": name, **told, "evaluators": cast.specs, "objectives": objectives}
+    return {"study": name, **section, "evaluators": cast.specs, "objectives": objectives}

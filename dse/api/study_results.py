@@ -89,8 +89,8 @@ class StudyResults:
                     f"there is no trial {number} in the study {self.engine.name!r}",
                     hint=f"it has {len(trials)} trials, numbered from 0",
                 )
-        told = int(trials.over.sum())
-        event = attribute_event(name, value, trial=number, told=told)
+        finished = int(trials.over.sum())
+        event = attribute_event(name, value, trial=number, finished=finished)
         self.engine.storage.record(self.engine.name, [event])
 
     def effects(self, *metrics: str) -> list[Effects]:

@@ -14,7 +14,7 @@ from dse.core.trial import Trial
 from dse.errors import InfeasibleError, SpecError, nearest
 from dse.study.study_engine import StudyEngine
 
-Told = Mapping[str, float | tuple[float, float]]
+MetricValues = Mapping[str, float | tuple[float, float]]
 """Values by metric, each a number or ``(value, standard error)``."""
 
 Reason = str | BaseException
@@ -26,7 +26,7 @@ _ONE_OF_THEM = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ReportedResult:
     """Result reported by the caller: metric values with standard errors, or a fault.
 
     Metrics are keyed by the names that the caller used.
@@ -37,29 +37,35 @@ class Said:
     fault: Fault | None
 
     @staticmethod
-    def of(told: Told | None, failed: Reason | None, infeasible: Reason | None) -> Said:
+    def of(
+        metrics: MetricValues | None, failed: Reason | None, infeasible: Reason | None
+    ) -> ReportedResult:
         """Return the validated result: metrics, or the reason of a failure or infeasibility.
 
         Raises:
             SpecError: none or several of the three are given, or a value is not finite.
         """
-        if told is not None:  # with metrics, an empty reason is ignored: failed=message or ""
+        if metrics is not None:  # with metrics, an empty reason is ignored: failed=message or ""
             failed, infeasible = failed or None, infeasible or None
-        said = [one for one in (told, failed, infeasible) if one is not None]
-        if len(said) != 1:
-            many = "more than one thing is" if said else "nothing is"
+        given = [one for one in (metrics, failed, infeasible) if one is not None]
+        if len(given) != 1:
+            many = "more than one thing is" if given else "nothing is"
             raise SpecError(f"{many} reported for the design", hint=_ONE_OF_THEM)
         if failed is not None:
-            return Said(values={}, spread={}, fault=Fault(kind="raised", reason=_reason(failed)))
+            return ReportedResult(
+                values={}, spread={}, fault=Fault(kind="raised", reason=_reason(failed))
+            )
         if infeasible is not None:
             fault = Fault(kind="infeasible", reason=_reason(infeasible))
-            return Said(values={}, spread={}, fault=fault)
-        if not isinstance(told, Mapping):
-            problem = f"{told!r} is no mapping from metrics to numbers"
+            return ReportedResult(values={}, spread={}, fault=fault)
+        if not isinstance(metrics, Mapping):
+            problem = f"{metrics!r} is no mapping from metrics to numbers"
             raise SpecError(problem, hint=_ONE_OF_THEM)
-        pairs = {name: _pair(name, one) for name, one in told.items()}
+        pairs = {name: _pair(name, one) for name, one in metrics.items()}
         spread = {name: error for name, (_, error) in pairs.items() if error is not None}
-        return Said(values={n: v for n, (v, _) in pairs.items()}, spread=spread, fault=None)
+        return ReportedResult(
+            values={n: v for n, (v, _) in pairs.items()}, spread=spread, fault=None
+        )
 
 
 def number_of(trial: Trial | int) -> int:
@@ -104,40 +110,40 @@ def whole(number: object) -> int | None:
         return None
 
 
-def _reason(told: Reason) -> str:
+def _reason(reason: Reason) -> str:
     """Return the reason of a failure as text; an exception is formatted as an evaluator's is."""
-    if isinstance(told, InfeasibleError):
-        return told.problem
-    if isinstance(told, BaseException):
-        return f"{type(told).__name__}: {told}"
-    if not isinstance(told, str):
-        raise SpecError(f"{told!r} is no reason", hint='failed="out of memory", or an exception')
-    return told.strip() or "no reason given"
+    if isinstance(reason, InfeasibleError):
+        return reason.problem
+    if isinstance(reason, BaseException):
+        return f"{type(reason).__name__}: {reason}"
+    if not isinstance(reason, str):
+        raise SpecError(f"{reason!r} is no reason", hint='failed="out of memory", or an exception')
+    return reason.strip() or "no reason given"
 
 
-def _pair(name: str, told: Any) -> tuple[float, float | None]:
+def _pair(name: str, given: Any) -> tuple[float, float | None]:
     """Return a metric value and its standard error (``None`` without one), as floats.
 
     Raises:
         SpecError: the value is not finite, or the error is negative.
     """
-    value, error = told if isinstance(told, tuple) and len(told) == 2 else (told, None)
+    value, error = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
     number, known = _number(value), None if error is None else _number(error)
     if number is None or (error is not None and known is None):
         raise SpecError(
-            f"{name} is {told!r}", hint='a finite number; else tell(trial, failed="why")'
+            f"{name} is {given!r}", hint='a finite number; else tell(trial, failed="why")'
         )
     if known is not None and known < 0:
-        raise SpecError(f"{name} is {told!r}", hint="a standard error is zero or more")
+        raise SpecError(f"{name} is {given!r}", hint="a standard error is zero or more")
     return number, known
 
 
-def _number(told: Any) -> float | None:
+def _number(given: Any) -> float | None:
     """Return a value as a finite float; ``None`` for others, including strings and booleans."""
-    if isinstance(told, str | bytes | bool | np.bool_):
+    if isinstance(given, str | bytes | bool | np.bool_):
         return None
     try:
-        number = float(told)
+        number = float(given)
     except (TypeError, ValueError, OverflowError):
         return None
     return number if abs(number) < float("inf") else None

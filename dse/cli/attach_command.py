@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from dse.cli.options import NameArgument, OutputFormat, StorageOption, ToldOption, say, show_json
+from dse.cli.options import (
+    JsonOrTableOption,
+    NameArgument,
+    OutputFormat,
+    StorageOption,
+    say,
+    show_json,
+)
 
 
 def attach(
@@ -21,7 +28,7 @@ def attach(
     ],
     *,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Attach results that are known already to a study, as finished trials.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import OutputFormat, ToldOption, say, show, show_json, study_path
+from dse.cli.options import JsonOrTableOption, OutputFormat, say, show, show_json, study_path
 from dse.report.schemas.reproduction import JudgedFile
 
 ReproduceOption = Annotated[
@@ -41,7 +41,7 @@ def check(
     reproduce: ReproduceOption = False,
     assumptions: AssumptionsOption = False,
     storage: KeptIn = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Validate study and space files; report each mistake with its line and its correction.
 
@@ -64,19 +64,19 @@ def check(
         raise typer.BadParameter("--storage needs --reproduce: a plain check runs no study")
     from dse.services.doctor.check_files import judged_file
 
-    told = [judged_file(file) for file in files]
+    judged = [judged_file(file) for file in files]
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(judged)
     else:
-        _print(told)
-    if not all(one["ok"] for one in told):
+        _print(judged)
+    if not all(one["ok"] for one in judged):
         raise typer.Exit(2)
 
 
-def _print_unprobed_evaluators(told: JudgedFile) -> None:
+def _print_unprobed_evaluators(judged: JudgedFile) -> None:
     """Print which evaluators were not probed on sample designs, why, and how to run them."""
-    starting = [name for name, programs in told["not_probed"].items() if programs]
-    others = [name for name, programs in told["not_probed"].items() if not programs]
+    starting = [name for name, programs in judged["not_probed"].items() if programs]
+    others = [name for name, programs in judged["not_probed"].items() if not programs]
     for names, one, several in (
         (starting, "evaluator starts a program", "evaluators start programs"),
         (others, "model is not declared pure", "models are not declared pure"),
@@ -87,18 +87,18 @@ def _print_unprobed_evaluators(told: JudgedFile) -> None:
             show(f"  {what}: not probed; dse evaluate runs {them} ({', '.join(names)})")
 
 
-def _print(told: list[JudgedFile]) -> None:
+def _print(judged: list[JudgedFile]) -> None:
     from dse.errors import unchecked_words
 
-    for one in told:
+    for one in judged:
         if one["ok"]:
             show(f"{one['file']}: ok. {one['summary']}")
             _print_unprobed_evaluators(one)
-    broken = [error for one in told for error in one["errors"]]
+    broken = [error for one in judged for error in one["errors"]]
     for error in broken:
         say(f"error: {error['message']}")
     if broken:
         say(f"{len(broken)} mistake{'s' if len(broken) > 1 else ''}")
-    for one in told:
+    for one in judged:
         if one["unchecked"]:
             say(unchecked_words(one["unchecked"], len(one["errors"])))

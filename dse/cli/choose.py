@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dse.cli.options import NameArgument, OutputFormat, StorageOption, ToldOption, show, show_json
+from dse.cli.options import (
+    JsonOrTableOption,
+    NameArgument,
+    OutputFormat,
+    StorageOption,
+    show,
+    show_json,
+)
 
 if TYPE_CHECKING:
     from dse.analysis.preferences import Response
@@ -37,7 +44,7 @@ def choose(
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the recorded answers.")] = False,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Choose a design of the Pareto front by questions on which of two designs is better.
 
@@ -58,19 +65,19 @@ def choose(
     forgotten = withdraw_answers(study, forget or [])
     for first, second, equal in pairs:
         record_preference(study, first, second, equal=equal)
-    told = Preferences.of(study)
+    preferences = Preferences.of(study)
     if output is OutputFormat.JSON:
         from dse.services.studies.choice_json import choice_json
 
-        show_json(choice_json(name, told, [one.number for one in forgotten]))
+        show_json(choice_json(name, preferences, [one.number for one in forgotten]))
         return
     for one in forgotten:
         show(f"withdrawn: answer {one.number}, {one.text}")
     if listed:
-        _print_answers(told)
+        _print_answers(preferences)
     elif not (pairs or forgotten):
-        told = _converse(study, told, questions)
-    _print_favourite(told)
+        preferences = _converse(study, preferences, questions)
+    _print_favourite(preferences)
 
 
 def _parse_pair(text: str) -> tuple[int, int, bool]:
@@ -95,7 +102,7 @@ class _Quit(Exception):  # noqa: N818 - no error: the user has enough
     """End of the questions on the user's demand."""
 
 
-def _converse(study: StudyEngine, told: Preferences, questions: int) -> Preferences:
+def _converse(study: StudyEngine, preferences: Preferences, questions: int) -> Preferences:
     """Ask questions until the favourite is clear, or the user quits; each answer is stored."""
     from dse.report.text.pair_table import pair_table
     from dse.services.studies.recorded_preferences import Preferences, ask_preferences
@@ -104,7 +111,7 @@ def _converse(study: StudyEngine, told: Preferences, questions: int) -> Preferen
 
     def answer(first: Trial, second: Trial) -> Response | None:
         show(f"question {next(asked)} of at most {questions}")
-        pair_table(told.problem, first, second)
+        pair_table(preferences.problem, first, second)
         return _read_answer()
 
     try:
@@ -133,25 +140,27 @@ def _read_answer() -> Response | None:
         show(f"{line.strip()!r} is no answer: type 1, 2, =, s or q, then Enter")
 
 
-def _print_answers(told: Preferences) -> None:
-    if not told.answers:
+def _print_answers(preferences: Preferences) -> None:
+    if not preferences.answers:
         show("no answer is recorded")
-    for one in told.answers:
-        unused = " (not used: one of them is no longer feasible)" if one in told.unused else ""
+    for one in preferences.answers:
+        unused = (
+            " (not used: one of them is no longer feasible)" if one in preferences.unused else ""
+        )
         show(f"answer {one.number}: {one.text}{unused}")
 
 
-def _print_favourite(told: Preferences) -> None:
+def _print_favourite(preferences: Preferences) -> None:
     from dse.core.pareto import ParetoSet
     from dse.core.proof import Proof
     from dse.report.text.pair_table import favourite_words
     from dse.report.text.trial_tables import front_table
 
-    favourite = told.favourite
-    used = len(told.answers) - len(told.unused)
+    favourite = preferences.favourite
+    used = len(preferences.answers) - len(preferences.unused)
     words = favourite_words(favourite.trial, favourite.probability, used)
-    losses = told.problem.trial_losses([favourite.trial])
+    losses = preferences.problem.trial_losses([favourite.trial])
     shown = ParetoSet(
-        problem=told.problem, trials=(favourite.trial,), losses=losses, reference=None
+        problem=preferences.problem, trials=(favourite.trial,), losses=losses, reference=None
     )
     front_table(shown, proof=Proof(), heading=words)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import OutputFormat, StorageOption, ToldOption, say, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, StorageOption, say, show_json
 
 FELL_SHORT = 1
 
@@ -91,7 +91,7 @@ def compare(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write a page (.html) or JSON (.json).")
     ] = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Compare the fronts of studies at an equal budget, with statistical tests over seeds.
 
@@ -166,8 +166,8 @@ def _select_indicators(asked: list[Indicating] | None, share: float | None) -> t
     If ``share`` is given, the hypervolume is one of them, because the verdict needs its test.
     """
     needed = () if share is None else ("hypervolume",)
-    told = [one.value for one in asked or Indicating]
-    return tuple(dict.fromkeys((*needed, *told)))
+    indicators = [one.value for one in asked or Indicating]
+    return tuple(dict.fromkeys((*needed, *indicators)))
 
 
 def _share(text: str) -> float:

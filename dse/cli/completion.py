@@ -100,12 +100,12 @@ def complete(app: Callable[[], Any]) -> None:
     os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(words), str(cursor)
     current = words[cursor] if cursor < len(words) else ""
     known = max(current.rfind(mark) for mark in _JOINED) + 1
-    told = io.StringIO()
+    captured = io.StringIO()
     try:
-        with contextlib.redirect_stdout(told):
+        with contextlib.redirect_stdout(captured):
             app()
     finally:
-        for line in filter(None, told.getvalue().splitlines()):
+        for line in filter(None, captured.getvalue().splitlines()):
             typer.echo(line[known:].replace(" ", "\\ "))
 
 
@@ -182,9 +182,9 @@ def _beside(incomplete: str) -> Iterator[tuple[str, str]]:
     begun = f"{folder}/" if "/" in incomplete else ""
     base = Path(begun or ".").expanduser()
     for path in sorted(chain(base.glob("*.y*ml"), base.glob("[!.]*/*.y*ml"))):
-        told = begun + path.relative_to(base).as_posix()
-        if told.startswith(incomplete):
-            yield told, _kind(path)
+        completed = begun + path.relative_to(base).as_posix()
+        if completed.startswith(incomplete):
+            yield completed, _kind(path)
 
 
 def _kind(path: Path) -> str:

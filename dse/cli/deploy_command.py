@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dse.cli.options import (
+    JsonOrTableOption,
     NameArgument,
     OutputFormat,
     StorageOption,
-    ToldOption,
     say,
     show,
     show_json,
@@ -47,7 +47,7 @@ def deploy(
         typer.Option(help="The evaluator that compressed the model, if several can deploy it."),
     ] = None,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Write the compressed model of a trial as a file that other programs load.
 

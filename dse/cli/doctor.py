@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import typer
 
-from dse.cli.options import OutputFormat, StorageOption, ToldOption, show, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, StorageOption, show, show_json
 from dse.report.schemas.pages import FindingFacts
 from dse.services.doctor.finding import Finding, Verdict
 
 UNSOUND = 1
 
 
-def doctor(*, storage: StorageOption = None, output: ToldOption = OutputFormat.TABLE) -> None:
+def doctor(
+    *, storage: StorageOption = None, output: JsonOrTableOption = OutputFormat.TABLE
+) -> None:
     """Check packages, plug-ins, threads, memory, storage and GPU; print how to fix problems.
 
     Every row of every study in the storage is verified against its checksum. The exit code is 1 if
@@ -38,7 +40,7 @@ def _facts(one: Finding) -> FindingFacts:
     return {
         "part": one.part,
         "verdict": one.verdict.value,
-        "told": one.told,
+        "told": one.message,
         "mend": one.mend,
         "study": one.study,
     }
@@ -47,6 +49,6 @@ def _facts(one: Finding) -> FindingFacts:
 def _print(found: Sequence[Finding]) -> None:
     wide = max(len(one.part) for one in found)
     for one in found:
-        show(f"{one.verdict.value:<6}  {one.part:<{wide}}  {one.told}")
+        show(f"{one.verdict.value:<6}  {one.part:<{wide}}  {one.message}")
         if one.mend:
             show(f"{'':<6}  {'':<{wide}}  fix: {one.mend}")

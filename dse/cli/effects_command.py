@@ -51,5 +51,5 @@ def effects(
         for one in found:
             report.effects_table(study.problem, one)
         return
-    told = report.effects_json(study.name, study.problem, found)
-    write_result(output, file, told, lambda: report.effects_columns(found))
+    facts = report.effects_json(study.name, study.problem, found)
+    write_result(output, file, facts, lambda: report.effects_columns(found))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli.options import OutputFormat, StudyFile, ToldOption, show_json, study_path
+from dse.cli.options import JsonOrTableOption, OutputFormat, StudyFile, show_json, study_path
 from dse.system.credentials import private_environment
 
 
@@ -23,7 +23,7 @@ def evaluate(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random values.")] = 0,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Evaluate one design with all evaluators of a study; nothing is stored.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from dse.cli.options import OutputFormat, ToldOption, say, show, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, say, show, show_json
 from dse.report.schemas.pages import BegunFolder
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def init(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing; use examples for missing options.")
     ] = False,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Write a commented space, study and evaluator that run, from a few questions.
 
@@ -126,8 +126,8 @@ def init(
 def _report(name: str, folder: Path, files: list[str], output: OutputFormat) -> None:
     """Print the files that were written, and the commands that come next."""
     if output is OutputFormat.JSON:
-        told: BegunFolder = {"study": name, "folder": str(folder), "files": files}
-        show_json(told)
+        facts: BegunFolder = {"study": name, "folder": str(folder), "files": files}
+        show_json(facts)
     else:
         _say_how_to_go_on(folder, files)
 
@@ -164,15 +164,15 @@ def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
     from dse.services.init.answers import check_names
 
     say(f"Enter one {what} per line, such as {hint}; an empty line ends (first: use an example)")
-    told: list[T] = []
+    values: list[T] = []
     while line := typer.prompt(what, default="", show_default=False, err=True).strip():
         try:
             one = read(line)
-            check_names(what, [*told, one])
-            told.append(one)
+            check_names(what, [*values, one])
+            values.append(one)
         except SpecError as error:
             say(f"{error}")
-    return tuple(told)
+    return tuple(values)
 
 
 def _say_how_to_go_on(folder: Path, files: list[str]) -> None:

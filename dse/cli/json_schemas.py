@@ -47,10 +47,10 @@ def example(command: str) -> str:
 
 def schema(command: str) -> dict[str, Any]:
     """Return the JSON Schema of a command's output, or of one line of it."""
-    told = TypeAdapter(PUBLISHED[command].shape).json_schema(
+    published = TypeAdapter(PUBLISHED[command].shape).json_schema(
         mode="serialization", schema_generator=_Untitled
     )
-    return {"$schema": GenerateJsonSchema.schema_dialect, **told, "title": f"dse {command}"}
+    return {"$schema": GenerateJsonSchema.schema_dialect, **published, "title": f"dse {command}"}
 
 
 class _Untitled(GenerateJsonSchema):

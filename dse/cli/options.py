@@ -49,7 +49,7 @@ StorageOption = Annotated[
         show_default=False,
     ),
 ]
-ToldOption = Annotated[
+JsonOrTableOption = Annotated[
     OutputFormat, typer.Option("--format", help="table for people, json for machines.")
 ]
 ListedOption = Annotated[

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import OutputFormat, ToldOption, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, show_json
 from dse.report.schemas.plugins_schema import PluginFacts, ProvidedFacts
 from dse.report.text.terminal_table import print_lines
 
 
-def list_plugins(*, output: ToldOption = OutputFormat.TABLE) -> None:
+def list_plugins(*, output: JsonOrTableOption = OutputFormat.TABLE) -> None:
     """List all plug-ins by kind, with the distribution that each comes from.
 
     Example: dse plugins list
@@ -36,7 +36,7 @@ def show_plugin(
         ),
     ],
     *,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Show a plug-in: its options; for an evaluator also inputs, metrics, limits and error.
 
@@ -44,11 +44,11 @@ def show_plugin(
     """
     from dse.report.json.plugins_json import plugin_facts
 
-    told = plugin_facts(name)
+    facts = plugin_facts(name)
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(facts)
         return
-    for one in told:
+    for one in facts:
         print_lines(line.replace("`", "") for line in _lines(one))
         print_lines(_example_lines(one))
 

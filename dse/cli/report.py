@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import OutputFormat, StorageOption, ToldOption, say, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, StorageOption, say, show_json
 from dse.report.schemas.pages import WrittenReport
 
 
@@ -34,7 +34,7 @@ def report(
             "point of all fronts.",
         ),
     ] = False,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Write an HTML report: the best designs and why they win, figures and a table.
 
@@ -50,12 +50,12 @@ def report(
     _check_page(path)
     write_whole(path, text)
     if output is OutputFormat.JSON:
-        told: WrittenReport = {
+        written: WrittenReport = {
             "file": str(path),
             "studies": list(names),
             "size_bytes": path.stat().st_size,
         }
-        show_json(told)
+        show_json(written)
     else:
         say(f"wrote {path}")
 

@@ -61,7 +61,7 @@ def reproduce_claims(
         StudyError: a study states no claims; nothing was run.
     """
     plans = [claiming(path) for path in paths]
-    told: list[JudgedStudy] = []
+    results: list[JudgedStudy] = []
     for place, (path, plan) in enumerate(zip(paths, plans, strict=True)):
         runner = _Runner(storage, words=f"{place + 1} of {len(paths)}", output=output)
         try:
@@ -70,13 +70,14 @@ def reproduce_claims(
         except KeyboardInterrupt:
             say("interrupted; " + ("the same command continues" if storage else "nothing is kept"))
             raise typer.Exit(INTERRUPTED) from None
-        told.append(claims_json(path, judged, plan))
+        results.append(claims_json(path, judged, plan))
         if output is OutputFormat.TABLE:
-            _print(told[-1])
+            _print(results[-1])
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(results)
     _conclude(
-        [one for study in told for one in study["claims"]], quiet=output is not OutputFormat.TABLE
+        [one for study in results for one in study["claims"]],
+        quiet=output is not OutputFormat.TABLE,
     )
 
 

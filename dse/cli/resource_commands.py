@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import OutputFormat, ToldOption, say, show, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, say, show, show_json
 from dse.report.schemas.resources_schema import Placed, Places, Removed
 from dse.resources.asset import Asset
 from dse.resources.environment import Environment
@@ -33,7 +33,7 @@ _NEW_ASSETS = _argument("Names of assets; default: all.", completing.assets)
 _NEW_ENVIRONMENTS = _argument("Names of environments; default: all.", completing.environments)
 
 
-def list_assets(*, output: ToldOption = OutputFormat.TABLE) -> None:
+def list_assets(*, output: JsonOrTableOption = OutputFormat.TABLE) -> None:
     """List the assets: purpose, size and licence of each, and whether it is installed.
 
     Example: dse assets list
@@ -46,7 +46,7 @@ def list_assets(*, output: ToldOption = OutputFormat.TABLE) -> None:
         say(f"dse assets install    downloads the other {len(missing)}, {total_bytes / 1e6:.0f} MB")
 
 
-def list_environments(*, output: ToldOption = OutputFormat.TABLE) -> None:
+def list_environments(*, output: JsonOrTableOption = OutputFormat.TABLE) -> None:
     """List the environments: purpose, size and licence, and whether each is installed.
 
     Example: dse environments list
@@ -63,7 +63,7 @@ def list_environments(*, output: ToldOption = OutputFormat.TABLE) -> None:
 def install_assets(
     names: Annotated[list[str] | None, _NEW_ASSETS] = None,
     *,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Download assets from the package index, check their hashes and unpack them into the cache.
 
@@ -77,7 +77,7 @@ def install_assets(
 def install_environments(
     names: Annotated[list[str] | None, _NEW_ENVIRONMENTS] = None,
     *,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Create virtual environments and install their pinned packages, verified by hash.
 
@@ -89,7 +89,9 @@ def install_environments(
 
 
 def where_assets(
-    names: Annotated[list[str] | None, _ASSETS] = None, *, output: ToldOption = OutputFormat.TABLE
+    names: Annotated[list[str] | None, _ASSETS] = None,
+    *,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Print the folders of assets; without a name, the folder that contains all assets.
 
@@ -101,7 +103,7 @@ def where_assets(
 def where_environments(
     names: Annotated[list[str] | None, _ENVIRONMENTS] = None,
     *,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Print the Python interpreters of environments; without a name, the folder of all.
 
@@ -111,7 +113,7 @@ def where_environments(
 
 
 def remove_assets(
-    names: Annotated[list[str], _ASSETS], *, output: ToldOption = OutputFormat.TABLE
+    names: Annotated[list[str], _ASSETS], *, output: JsonOrTableOption = OutputFormat.TABLE
 ) -> None:
     """Delete assets from the cache.
 
@@ -121,7 +123,7 @@ def remove_assets(
 
 
 def remove_environments(
-    names: Annotated[list[str], _ENVIRONMENTS], *, output: ToldOption = OutputFormat.TABLE
+    names: Annotated[list[str], _ENVIRONMENTS], *, output: JsonOrTableOption = OutputFormat.TABLE
 ) -> None:
     """Delete environments and the packages in them.
 
@@ -171,7 +173,7 @@ def _install(
     Raises:
         PluginError: see :meth:`ResourceCatalogue.install`.
     """
-    told = list[Placed]()
+    placed = list[Placed]()
     for one in catalogue.chosen(*names or ()):
         try:
             with watched(one) as watch:
@@ -180,9 +182,9 @@ def _install(
             say(f"interrupted; {one.name} is not installed, those before it are")
             raise typer.Exit(INTERRUPTED) from None
         say(f"{one.name} {one.version} is {'installed' if new else 'already installed'}")
-        told.append(catalogue.placed(one, new=new))
+        placed.append(catalogue.placed(one, new=new))
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(placed)
 
 
 def _show_places(where: Places, output: OutputFormat) -> None:
@@ -194,12 +196,12 @@ def _show_places(where: Places, output: OutputFormat) -> None:
         show(path)
 
 
-def _show_removals(told: Sequence[Removed], output: OutputFormat) -> None:
+def _show_removals(removals: Sequence[Removed], output: OutputFormat) -> None:
     """Print which resources were removed, and which were not installed."""
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(removals)
         return
-    for one in told:
+    for one in removals:
         say(f"{one['name']} is {'removed' if one['removed'] else 'not installed'}")
 
 

@@ -12,11 +12,11 @@ from dse.cli import completion as completing
 from dse.cli.options import (
     Format,
     FormatOption,
+    JsonOrTableOption,
     NameArgument,
     OutputFormat,
     OutputOption,
     StorageOption,
-    ToldOption,
     format_of,
     say,
     show,
@@ -41,7 +41,7 @@ def status(
     ] = None,
     *,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Show the progress of a study: trials by state, measurements, hypervolume, events.
 
@@ -110,13 +110,13 @@ def front(
         if output is Format.TABLE:
             _print_best_designs(chosen)
         else:
-            told = best_designs_json(study.name, chosen)
-            write_result(output, file, told, lambda: _columns(chosen.found, chosen.trials))
+            facts = best_designs_json(study.name, chosen)
+            write_result(output, file, facts, lambda: _columns(chosen.found, chosen.trials))
     elif output is Format.TABLE:
         _print_front(study)
     else:
-        told = answer_json(study)
-        write_result(output, file, told, lambda: _columns(study.front, study.finished))
+        facts = answer_json(study)
+        write_result(output, file, facts, lambda: _columns(study.front, study.finished))
 
 
 def _columns(front: ParetoSet, finished: Trials) -> Sheet:
@@ -185,8 +185,8 @@ def trials(
         if output is Format.CSV:
             texts = sheet.csv_texts(sheet.trials_sheets(study.problem, stream))
         else:
-            told = export.trials_json_texts(study.name, study.problem, stream, indent=2)
-            texts = chain(told, ["\n"])
+            chunks = export.trials_json_texts(study.name, study.problem, stream, indent=2)
+            texts = chain(chunks, ["\n"])
         write_texts(output, file, texts)
 
 

@@ -11,11 +11,11 @@ import typer
 from dse.cli import completion as completing
 from dse.cli.interrupts import handled_by, leave, stoppable
 from dse.cli.options import (
+    JsonOrTableOption,
     NameArgument,
     OutputFormat,
     StorageOption,
     StudyFile,
-    ToldOption,
     TrustOption,
     say,
     study_path,
@@ -91,7 +91,7 @@ def run(
     workers: Workers = None,
     storage_patience: Patience = None,
     quiet: Quiet = False,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Run a study; if it exists already, continue it.
 
@@ -126,7 +126,7 @@ def resume(
     storage_patience: Patience = None,
     quiet: Quiet = False,
     trust: TrustOption = False,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Resume a study by its name; its files are not needed.
 

@@ -9,10 +9,10 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.options import (
+    JsonOrTableOption,
     NameArgument,
     OutputFormat,
     StorageOption,
-    ToldOption,
     say,
     show_json,
     study_path,
@@ -21,7 +21,9 @@ from dse.report.schemas.study_schema import CarriedOver, StudyRow
 from dse.system.terminal_text import visible
 
 
-def list_studies(*, storage: StorageOption = None, output: ToldOption = OutputFormat.TABLE) -> None:
+def list_studies(
+    *, storage: StorageOption = None, output: JsonOrTableOption = OutputFormat.TABLE
+) -> None:
     """List the studies of a storage.
 
     Example: dse studies list
@@ -52,7 +54,7 @@ def delete_study(
     *,
     storage: StorageOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Delete a study and all its trials.
 
@@ -62,14 +64,14 @@ def delete_study(
     from dse.study.study_engine import DEFAULT_STORAGE, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
-    told = forgettable(opened, name)
+    facts = forgettable(opened, name)
     if not yes:
-        count = "" if told["trials"] is None else f"{told['trials']} "
+        count = "" if facts["trials"] is None else f"{facts['trials']} "
         question = visible(f"delete {name!r} and its {count}trials?")
         typer.confirm(question, abort=True, err=True)
     opened.delete(name)
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(facts)
     else:
         say(f"{name} was deleted")
 
@@ -94,7 +96,7 @@ def migrate_study(
         typer.Option("--set", help="Value of a new parameter in the old trials: name=value."),
     ] = None,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Start a study with a changed space from the trials of an old study.
 
@@ -113,13 +115,13 @@ def migrate_study(
     carried = migrate_stored_study(
         name, path, to=to, settings=fixed, storage=storage or DEFAULT_STORAGE
     )
-    told: CarriedOver = {
+    facts: CarriedOver = {
         "study": carried.study.name,
         "inside": carried.inside,
         "outside": carried.outside,
     }
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(facts)
         return
-    say(f"{told['study']}: {told['inside']} trials carried over, {told['outside']} outside")
-    say(f"go on with it: dse resume {shlex.quote(told['study'])}")
+    say(f"{facts['study']}: {facts['inside']} trials carried over, {facts['outside']} outside")
+    say(f"go on with it: dse resume {shlex.quote(facts['study'])}")

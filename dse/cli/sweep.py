@@ -11,7 +11,14 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.interrupts import stoppable
-from dse.cli.options import OutputFormat, StorageOption, StudyFile, ToldOption, say, study_path
+from dse.cli.options import (
+    JsonOrTableOption,
+    OutputFormat,
+    StorageOption,
+    StudyFile,
+    say,
+    study_path,
+)
 from dse.cli.run import (
     Cost,
     ExecutorOption,
@@ -48,7 +55,7 @@ def sweep(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the comparison: .html or .json.")
     ] = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Run a study with each optimizer and each seed, and compare the optimizers.
@@ -64,7 +71,7 @@ def sweep(
     from dse.schema.study.plan import plan_of
     from dse.services.studies.sweep_runs import Sweep
 
-    told: BudgetOverrides = {
+    overrides: BudgetOverrides = {
         "time": time,
         "cost": cost,
         "measurements": measurements,
@@ -75,7 +82,7 @@ def sweep(
     whole = Sweep.of(asked, optimizer or [], seeds, where=str(path), name=name, storage=storage)
     try:
         with stoppable(), Sweeping(len(whole.members), quiet=quiet) as live:
-            whole.run(live, told, executor, workers)
+            whole.run(live, overrides, executor, workers)
     except KeyboardInterrupt:
         say("interrupted; what was finished is kept")
         say(f"go on with: {shlex.join(_words())}")

@@ -10,10 +10,10 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.options import (
+    JsonOrTableOption,
     NameArgument,
     OutputFormat,
     StorageOption,
-    ToldOption,
     TrustOption,
     say,
     show_json,
@@ -48,7 +48,7 @@ def export_study(
         typer.Option("--study", help="With --salvage: a study file that replaces a damaged one."),
     ] = None,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Export a study to one complete file, or to an Optuna storage for Optuna's dashboard.
 
@@ -112,7 +112,7 @@ def import_study(
         Path, typer.Option("--folder", help="Local folder of the study's files.")
     ] = Path(),
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Import an exported study, or start a study with trials of another tool.
 
@@ -134,8 +134,8 @@ def import_study(
         elsewhere = Elsewhere.of(source, path, optuna)
         facts = begun_with(elsewhere, path, name=name, storage=storage, trusted=trust)
         words = [f"note: {count} left out: {reason}" for reason, count in facts["left_out"].items()]
-        told = f"{facts['inside']} trials taken over, {facts['outside']} outside the space"
-        words.append(f"{facts['study']}: {told}")
+        summary = f"{facts['inside']} trials taken over, {facts['outside']} outside the space"
+        words.append(f"{facts['study']}: {summary}")
     _tell(output, facts, *words, _next(facts["study"], facts["trusted"]))
 
 
@@ -149,7 +149,7 @@ def merge_studies(
     *,
     name: Annotated[str, typer.Option("--name", help="The new study's name.", show_default=False)],
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Start a study with the finished trials of several studies and the first one's question.
 
@@ -163,8 +163,8 @@ def merge_studies(
 
     studies = [StudyEngine.load(one, storage) for one in names]
     facts, kept = join_studies(studies, name), studies[0].storage
-    told = f"{name}: {kept.events(name)[0].text}"
-    _tell(output, facts, told, _next(name, has_trust(kept, name)))
+    summary = f"{name}: {kept.events(name)[0].text}"
+    _tell(output, facts, summary, _next(name, has_trust(kept, name)))
 
 
 def trust_study(
@@ -172,7 +172,7 @@ def trust_study(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Allow an imported study to be run, after showing which programs it would start.
 

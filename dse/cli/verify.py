@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from dse.cli.options import NameArgument, OutputFormat, StorageOption, ToldOption, show, show_json
+from dse.cli.options import (
+    JsonOrTableOption,
+    NameArgument,
+    OutputFormat,
+    StorageOption,
+    show,
+    show_json,
+)
 
 FELL_SHORT = 1
 
@@ -20,7 +27,7 @@ def verify(
         typer.Option(min=1, help="Replay this many asks, evenly spread; default: all."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Prove by replay that the optimizer asks for each design, given the trials known then.
 

@@ -48,14 +48,14 @@ class Attributes:
         return Attributes(study, {number: own for number, own in trials.items() if own})
 
 
-def attribute_event(name: str, value: Any, *, trial: int | None = None, told: int = 0) -> Event:
+def attribute_event(name: str, value: Any, *, trial: int | None = None, finished: int = 0) -> Event:
     """Return the event that records an attribute.
 
     Args:
         name: the attribute's name, of 1 to 200 characters.
         value: a JSON value; ``None`` removes the attribute.
         trial: the number of the trial that it belongs to; ``None`` for the study's own.
-        told: the number of finished trials at this time.
+        finished: the number of finished trials at this time.
 
     Raises:
         SpecError: the name is empty or too long, or the value is not JSON or too long.
@@ -73,7 +73,7 @@ def attribute_event(name: str, value: Any, *, trial: int | None = None, told: in
             f"the attribute {name!r} has {len(text):,} characters as JSON",
             hint=f"{MOST_LETTERS:,} are allowed: keep the value in a file, and its path here",
         )
-    return Event(kind=KIND, text=text, told=told)
+    return Event(kind=KIND, text=text, told=finished)
 
 
 def _check_name(name: object) -> None:
@@ -116,10 +116,10 @@ def _read(event: Event) -> tuple[int | None, str, Any]:
     if event.kind != KIND:
         return None, "", None
     try:
-        told = json.loads(event.text, parse_constant=lambda _: None)
-        number, name = told["trial"], told["name"]
+        parsed = json.loads(event.text, parse_constant=lambda _: None)
+        number, name = parsed["trial"], parsed["name"]
     except (ValueError, TypeError, KeyError, RecursionError):  # a stranger's file may hold anything
         return None, "", None
     if not isinstance(name, str) or not (number is None or type(number) is int):
         return None, "", None
-    return number, name, told.get("value")
+    return number, name, parsed.get("value")

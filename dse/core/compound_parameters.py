@@ -172,10 +172,10 @@ class Partition:
 
     @property
     def conditions(self) -> Mapping[str, Expression]:
-        told = dict(_activity(self.when, self.members))
+        conditions = dict(_activity(self.when, self.members))
         parts = self.parts
         if isinstance(parts, syntax.Number):
-            return told
+            return conditions
         for cut in range(max(self.least - 1, 0), self.most - 1):
             enough = syntax.Compare((">",), (parts, syntax.Number(cut + 1)))
             text = f"{parts.name} > {cut + 1}"
@@ -184,10 +184,10 @@ class Partition:
                     syntax.Logic("and", (self.when.node, enough)),
                     f"({self.when.text}) and {text}",
                 )
-                told[member(self.name, cut)] = Expression(text, node)
+                conditions[member(self.name, cut)] = Expression(text, node)
             else:
-                told[member(self.name, cut)] = Expression(text, enough)
-        return told
+                conditions[member(self.name, cut)] = Expression(text, enough)
+        return conditions
 
     @property
     def rules(self) -> tuple[Expression, ...]:

@@ -106,16 +106,16 @@ class Problem:
         """
         return self.measured | {name for name in self.asked if not self.sources[name].pure}
 
-    def rng(self, told: int, pending: int = 0) -> np.random.Generator:
+    def rng(self, finished: int, pending: int = 0) -> np.random.Generator:
         """Return the random generator for a state of the study.
 
         It is the only source of randomness, and depends on the seed and the arguments.
 
         Args:
-            told: the number of finished trials known to the optimizer.
+            finished: the number of finished trials known to the optimizer.
             pending: the number of designs that were suggested and are not finished.
         """
-        return np.random.default_rng(np.random.SeedSequence([self.seed, told, pending]))
+        return np.random.default_rng(np.random.SeedSequence([self.seed, finished, pending]))
 
     def losses(
         self,

@@ -87,10 +87,10 @@ class Coverage:
         ]
         return "; ".join(filter(None, parts))
 
-    def event(self, told: int) -> Event:
+    def event(self, finished: int) -> Event:
         """Return the claim as an event to record after this number of finished trials."""
         plain = not self.failed and not self.at_least
-        return Event(kind=EXACT if plain else EXACT_OVER, text=self.text, told=told)
+        return Event(kind=EXACT if plain else EXACT_OVER, text=self.text, told=finished)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

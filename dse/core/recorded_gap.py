@@ -38,7 +38,7 @@ _TEXT = re.compile(
 class RecordedGap:
     """Upper bound on the share of the hypervolume that is missing, as it stands in the record.
 
-    It holds with probability ``confidence`` after ``measurements`` measurements, at ``told``
+    It holds with probability ``confidence`` after ``measurements`` measurements, at ``finished``
     finished trials. ``undecided`` of the ``designs`` considered may still enter the front; these
     are all legal ones, or a sample. ``points`` are optimistic objective values of undecided
     designs, in the objectives' own units and signs; of many, an even selection.
@@ -50,7 +50,7 @@ class RecordedGap:
     undecided: int
     designs: int
     is_sampled: bool = False
-    told: int = 0
+    finished: int = 0
     points: tuple[tuple[float, ...], ...] = ()
 
     @property
@@ -69,8 +69,8 @@ class RecordedGap:
         """Events that record the gap: its sentence, and the undecided designs."""
         place = {"after": self.measurements, "points": _thinned(self.points)}
         return (
-            Event(kind=KIND, text=self.text, told=self.told),
-            Event(kind=UNDECIDED, text=json.dumps(place), told=self.told),
+            Event(kind=KIND, text=self.text, told=self.finished),
+            Event(kind=UNDECIDED, text=json.dumps(place), told=self.finished),
         )
 
     @staticmethod
@@ -89,7 +89,7 @@ class RecordedGap:
                     undecided=_count(undecided),
                     designs=_count(designs),
                     is_sampled=sampled is not None,
-                    told=event.told,
+                    finished=event.told,
                     points=_points(events, int(measurements)),
                 )
             except ValueError:  # a stranger's file may hold anything

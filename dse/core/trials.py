@@ -168,11 +168,11 @@ class Trials(Sequence[Trial]):
     __hash__ = None  # type: ignore[assignment] # equal to a list, which has none either
 
     def __repr__(self) -> str:
-        more = f", and {len(self) - _TOLD:,} more" if len(self) > _TOLD else ""
-        return f"Trials([{', '.join(map(repr, self[:_TOLD]))}{more}])"
+        more = f", and {len(self) - _SHOWN:,} more" if len(self) > _SHOWN else ""
+        return f"Trials([{', '.join(map(repr, self[:_SHOWN]))}{more}])"
 
 
-_TOLD = 3  # trials that repr shows
+_SHOWN = 3  # trials that repr shows
 
 _PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker", *TIMES)
 
@@ -275,12 +275,12 @@ def _trial(
     metrics: Mapping[str, float],
     spread: Mapping[str, float],
 ) -> Trial:
-    number, told, state, cost_s, measured, attempts, worker, *times = plain
+    number, known, state, cost_s, measured, attempts, worker, *times = plain
     asked_at, begun_at, finished_at = (None if math.isnan(one) else one for one in times)
     return Trial(
         number=number,
         design=design,
-        told=told,
+        told=known,
         state=STATES[state],
         metrics=metrics,
         spread=spread,

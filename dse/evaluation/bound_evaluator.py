@@ -126,8 +126,8 @@ class Bound:
         blank = list(got.faults.keys() - faults.keys())
         columns: dict[str, Floats] = {}
         for name in self.evaluator.provides:
-            told = np.asarray(got.columns.get(name, np.nan), dtype=np.float64)
-            values = np.array(np.broadcast_to(told, (size,)))
+            numbers = np.asarray(got.columns.get(name, np.nan), dtype=np.float64)
+            values = np.array(np.broadcast_to(numbers, (size,)))
             values[blank] = np.nan
             rows = np.flatnonzero(~np.isfinite(values))
             if self.deciding is None or name in self.deciding:

@@ -183,7 +183,7 @@ def keep_outcome(task: Task, outcome: Outcome) -> None:
     """
     if not task.folder or not outcome.measured or is_lost(outcome):
         return
-    told = {
+    record = {
         "state": outcome.state.value,
         "metrics": dict(outcome.metrics),
         "spread": dict(outcome.spread),
@@ -195,7 +195,7 @@ def keep_outcome(task: Task, outcome: Outcome) -> None:
     with suppress(OSError):
         _make_private(path.parent)
         part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(told))
+        part.write_text(json.dumps(record))
         part.replace(path)  # atomic: a reader sees the complete file or none
 
 
@@ -229,11 +229,11 @@ def kept_outcome(task: Task) -> Outcome | None:
         if task.again:
             path.unlink()
             return None
-        told: dict[str, Any] = json.loads(path.read_text())
-        fault = told.pop("fault")
-        state = State(told.pop("state"))
+        record: dict[str, Any] = json.loads(path.read_text())
+        fault = record.pop("fault")
+        state = State(record.pop("state"))
         if fault is not None:
             fault = Fault(kind=fault[0], reason=fault[1])
-        return Outcome(**told, state=state, fault=fault)
+        return Outcome(**record, state=state, fault=fault)
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
         return None

@@ -97,10 +97,10 @@ def _apply_halving(
     return ""
 
 
-def rungs(rule: Halving, told: Sequence[Report]) -> list[int]:
+def rungs(rule: Halving, reports: Sequence[Report]) -> list[int]:
     """Return the rungs (comparison steps) that a trial first reaches with its last report."""
-    at = [(rung, _find_first_reports(told, rung)) for rung in rule.at]
-    return [rung for rung, reached in at if reached.get(told[-1].number) is told[-1]]
+    at = [(rung, _find_first_reports(reports, rung)) for rung in rule.at]
+    return [rung for rung, reached in at if reached.get(reports[-1].number) is reports[-1]]
 
 
 def convert_for_optimizer(trial: Trial) -> Trial:
@@ -205,9 +205,9 @@ def _broken(problem: Problem, trials: Sequence[Trial]) -> Floats:
 def _beaten(
     rule: Certain, problem: Problem, design: Design, report: Report, finished: Sequence[Trial]
 ) -> str:
-    told = {**report.metrics, **{n: b for n, b in rule.best.items() if n not in rule.worsens}}
+    values = {**report.metrics, **{n: b for n, b in rule.best.items() if n not in rule.worsens}}
     sure = rule.worsens | rule.best.keys() | (report.metrics.keys() - problem.measured)
-    metrics = {name: value for name, value in told.items() if name in sure}
+    metrics = {name: value for name, value in values.items() if name in sure}
     row = problem.trial_losses([Trial(number=0, design=design, metrics=metrics)])[0]
     for place, objective in enumerate(problem.objectives):
         mixed = objective.expression.names & (problem.measured & metrics.keys())

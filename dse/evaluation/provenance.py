@@ -63,8 +63,8 @@ def git_state(folder: Path) -> str:
     """
     # core.fsmonitor may name a program in an untrusted repository: do not run it.
     options = ["-c", "core.fsmonitor=false", "-C", str(folder)]
-    said = _said(["git", *options, "status", "--porcelain=v2", "--branch", "--", "."])
-    lines = said.splitlines()
+    output = _capture_output(["git", *options, "status", "--porcelain=v2", "--branch", "--", "."])
+    lines = output.splitlines()
     commit = next((one.split()[-1] for one in lines if one.startswith("# branch.oid ")), "")
     changed = any(not line.startswith("#") for line in lines)
     return f"{commit}, changed" if commit and changed else commit
@@ -72,21 +72,23 @@ def git_state(folder: Path) -> str:
 
 def _cpu() -> str:
     try:
-        told = Path("/proc/cpuinfo").read_text()
+        text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return platform.processor()
-    words = (line.partition(":") for line in told.splitlines())
+    words = (line.partition(":") for line in text.splitlines())
     model = next((after.strip() for key, _, after in words if key.strip() == "model name"), "")
     return f"{model or platform.machine()} ({os.cpu_count()} threads)"
 
 
 def gpu() -> str:
     """Return the names and driver versions of NVIDIA GPUs; empty if there are none."""
-    said = _said(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-    return "; ".join(line.strip() for line in said.splitlines())
+    output = _capture_output(
+        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    )
+    return "; ".join(line.strip() for line in output.splitlines())
 
 
-def _said(command: Sequence[str]) -> str:
+def _capture_output(command: Sequence[str]) -> str:
     """Return the output of a command; empty if it is missing, fails or times out."""
     program = shutil.which(command[0])
     if program is None:

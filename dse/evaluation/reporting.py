@@ -39,11 +39,11 @@ def report(step: int, metrics: Mapping[str, float]) -> None:
     listener = _listener.get()
     if listener is None:
         return
-    told = {str(name): float(value) for name, value in metrics.items()}
-    for name, value in told.items():
+    values = {str(name): float(value) for name, value in metrics.items()}
+    for name, value in values.items():
         if not math.isfinite(value):
             raise EvaluationError(f"{name} is {value} at step {step}")
-    if listener(int(step), told):
+    if listener(int(step), values):
         raise Stopped
 
 

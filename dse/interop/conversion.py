@@ -55,7 +55,7 @@ class UnsupportedRules:
     def __init__(self, tool: str, space: DesignSpace) -> None:
         self._tool = tool
         self._space = space
-        self._told: list[tuple[str, str]] = []
+        self._omissions: list[tuple[str, str]] = []
 
     @contextmanager
     def condition(self, name: str) -> Iterator[None]:
@@ -77,7 +77,7 @@ class UnsupportedRules:
             yield
         except SpecError as error:
             place = f" ({where})" if where else ""
-            self._told.append((where, f"{what}{place}: {error.problem}"))
+            self._omissions.append((where, f"{what}{place}: {error.problem}"))
 
     def warnings(self, *, drop: bool) -> list[str]:
         """Return a warning for each condition or rule that the export leaves out.
@@ -85,11 +85,11 @@ class UnsupportedRules:
         Raises:
             SpecError: there are omissions, and ``drop`` is false.
         """
-        if self._told and not drop:
-            problem = "; ".join(told for _, told in self._told)
+        if self._omissions and not drop:
+            problem = "; ".join(omission for _, omission in self._omissions)
             raise SpecError(
                 f"{self._tool} cannot express {problem}",
-                where=self._told[0][0],
+                where=self._omissions[0][0],
                 hint="--drop-rules leaves these out, and exports a superset of the space",
             )
-        return [f"left out {told}" for _, told in self._told]
+        return [f"left out {omission}" for _, omission in self._omissions]

@@ -97,12 +97,15 @@ def _objectives(problem: Problem, trials: Sequence[Trial]) -> dict[str, list[flo
     ``None``.
     """
     columns = problem.columns(trials)
-    told = {
+    objective_values = {
         o.text: o.values(columns, len(trials)).tolist()
         for o in problem.objectives
         if o.text not in problem.metrics
     }
-    return {text: [v if np.isfinite(v) else None for v in cells] for text, cells in told.items()}
+    return {
+        text: [v if np.isfinite(v) else None for v in cells]
+        for text, cells in objective_values.items()
+    }
 
 
 _TEXTS = ("state", "fault")

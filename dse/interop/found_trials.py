@@ -57,10 +57,10 @@ def read_table(path: str | Path) -> list[ExternalTrial]:
 
 def of_frame(frame: Any) -> list[ExternalTrial]:  # a frame of pandas or polars
     """Return one external trial per row of a pandas or polars data frame."""
-    told: Mapping[str, str] = getattr(frame, "attrs", {}).get("units", {})
+    units: Mapping[str, str] = getattr(frame, "attrs", {}).get("units", {})
     rows = frame.to_dict("records") if hasattr(frame, "attrs") else frame.to_dicts()
     headers = [header(str(name)) for name in frame.columns]
-    headers = [(name, unit or told.get(name, "")) for name, unit in headers]
+    headers = [(name, unit or units.get(name, "")) for name, unit in headers]
     return [_build_found(headers, list(row.values())) for row in rows]
 
 

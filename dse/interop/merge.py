@@ -59,9 +59,9 @@ def merge_records(
             design = trial.design
             first = best.setdefault(design, trial)
             owners.setdefault(design, set()).add(place)
-            if _tells(trial) == _tells(first) == 0 and trial.metrics != first.metrics:
+            if _rank_state(trial) == _rank_state(first) == 0 and trial.metrics != first.metrics:
                 unlike.add(design)
-            if _tells(trial) < _tells(first):
+            if _rank_state(trial) < _rank_state(first):
                 best[design] = trial
     shared = sum(len(places) > 1 for places in owners.values())
     sources = ", ".join(record.study for record in records)
@@ -110,7 +110,7 @@ def _record(first: Record, name: str, found: Sequence[Trial], sources: str) -> R
     )
 
 
-def _tells(trial: Trial) -> int:
+def _rank_state(trial: Trial) -> int:
     return _LEARNT.index(trial.state) if trial.state in _LEARNT else len(_LEARNT)
 
 

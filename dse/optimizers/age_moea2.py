@@ -53,7 +53,7 @@ def by_shape(
     losses: Floats,  # (n, m)
     size: int,
     *,
-    told: int,  # noqa: ARG001 - a Select
+    finished: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
 ) -> tuple[Ints, Floats]:
     """Select survivors front by front; of the front that fits only in part, by a score.

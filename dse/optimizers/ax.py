@@ -41,12 +41,12 @@ class AxService:
         self._restarts = restarts
         self._initial = initial or first_designs(problem.space)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
-        self._told: list[Trial] = []
+        self._finished: list[Trial] = []
         self._events: list[Event] = []
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        rng = self._problem.rng(len(self._told), len(pending))
-        taken = {*(trial.design for trial in self._told), *pending}
+        rng = self._problem.rng(len(self._finished), len(pending))
+        taken = {*(trial.design for trial in self._finished), *pending}
         if self._is_early(pending):
             found = self._sequence.first(count, taken)
         else:
@@ -56,7 +56,7 @@ class AxService:
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += finished
+        self._finished += finished
 
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
@@ -67,14 +67,14 @@ class AxService:
 
         They are while there are too few trials for a model, or if Ax can vary no parameter.
         """
-        done = np.isfinite(trial_violations(self._problem, self._told)).sum()
-        asked = len(self._told) + len(pending)
+        done = np.isfinite(trial_violations(self._problem, self._finished)).sum()
+        asked = len(self._finished) + len(pending)
         return asked < self._initial or done < 2 or not axes(self._problem.space)
 
     def _propose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
-        taken = {*(trial.design for trial in self._told), *pending}
+        taken = {*(trial.design for trial in self._finished), *pending}
         seed = int(rng.integers(2**31))
         found: list[Design] = []
         with seed_generators(seed):
@@ -83,7 +83,7 @@ class AxService:
             try:
                 asked = wishes(
                     self._problem,
-                    self._told,
+                    self._finished,
                     pending=pending,
                     count=count,
                     seed=seed,
@@ -91,7 +91,7 @@ class AxService:
                 )
             except Exception as error:  # noqa: BLE001 - Ax may raise anything; a study continues
                 text = f"drawn at random, because Ax failed: {type(error).__name__}: {error}"
-                self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
+                self._events.append(Event(kind="fallback", text=text, told=len(self._finished)))
                 return []
         for wish in asked:
             found += nearest_unseen_design(self._problem, wish, taken.union(found), rng)

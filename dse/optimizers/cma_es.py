@@ -69,12 +69,12 @@ class CmaEs:
         self._axes = axes(problem.space)
         self._taken: set[Design] = set()
         self._young: list[Trial] = []
-        self._told = 0
+        self._finished_count = 0
         middle = np.full(len(self._axes), 0.5)
         self._search = self._begin(middle, pop_size) if self._axes else None
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        rng = self._problem.rng(self._told, len(pending))
+        rng = self._problem.rng(self._finished_count, len(pending))
         taken = self._taken.union(pending)
         found: list[Design] = []
         if self._search is not None and self._problem.space.count() != 0:
@@ -93,7 +93,7 @@ class CmaEs:
         for trial in finished:
             self._taken.add(trial.design)
             self._young.append(trial)
-            self._told += 1
+            self._finished_count += 1
             if self._search is not None and len(self._young) == self._search.population_size:
                 self._update(self._search)
                 self._young.clear()
@@ -124,7 +124,7 @@ class CmaEs:
         order = np.lexsort((loss, violations)).tolist()
         search.tell([(self._point(self._young[row].design), float(loss[row])) for row in order])
         if search.should_stop():
-            rng = self._problem.rng(self._told).spawn(1)[0]
+            rng = self._problem.rng(self._finished_count).spawn(1)[0]
             size = _GROWTH * search.population_size
             self._search = self._begin(rng.random(len(self._axes)), size)
 

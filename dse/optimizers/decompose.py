@@ -69,31 +69,35 @@ class Decompose:
                 hint="use optimizer exhaustive, nsga2 or qlognehvi",
             )
         self._problem = problem
-        self._told: set[Design] = set()
+        self._finished_designs: set[Design] = set()
         self._front: Decomposed | None = None
         self._proved = False
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         if self._front is None:
             self._front = find_exact_front(self._problem)
-        taken = self._told.union(pending)
+        taken = self._finished_designs.union(pending)
         return [design for design in self._front.designs if design not in taken][:count]
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told.update(trial.design for trial in finished)
+        self._finished_designs.update(trial.design for trial in finished)
 
     def events(self) -> list[Event]:
-        if self._proved or self._front is None or not self._told.issuperset(self._front.designs):
+        if (
+            self._proved
+            or self._front is None
+            or not self._finished_designs.issuperset(self._front.designs)
+        ):
             return []
         self._proved = True
-        return [self._front.coverage.event(len(self._told))]
+        return [self._front.coverage.event(len(self._finished_designs))]
 
     @property
     def ended(self) -> str:
         """Text that ends the study, with the designs covered; empty until the front is stored."""
         front = self._front
-        told = front is not None and self._told.issuperset(front.designs)
-        return front.coverage.text if front is not None and told else ""
+        is_complete = front is not None and self._finished_designs.issuperset(front.designs)
+        return front.coverage.text if front is not None and is_complete else ""
 
 
 def find_exact_front(problem: Problem) -> Decomposed:

@@ -9,7 +9,7 @@ from dse.core.problem import Problem
 from dse.core.proof import Coverage
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError, StudyError
-from dse.optimizers.exact.exact_front import Told, exact_front
+from dse.optimizers.exact.exact_front import OnProgress, exact_front
 from dse.protocols import OptimizerTraits
 
 _AHEAD = 1_024
@@ -35,7 +35,7 @@ class Exhaustive:
     """
 
     traits = OptimizerTraits(batch=1_024, enumerates=True, exhaustive=True)
-    on_progress: Told
+    on_progress: OnProgress
 
     def __init__(
         self, problem: Problem, *, workers: int | None = None, checkpoint: str | None = None
@@ -51,17 +51,17 @@ class Exhaustive:
         self._workers = workers
         self._checkpoint = checkpoint
         self.on_progress = lambda *_: None
-        self._told: set[Design] = set()
+        self._finished_designs: set[Design] = set()
         self._ahead: list[Design] = []
         self._coverage: Coverage | None = None
-        self._said = False
+        self._reported = False
         self._outcomes: list[Trial] = []
         self._wanted: set[Design] | None = None
         self._source = self._designs()
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        taken = self._told.union(pending)
-        self._ahead = [design for design in self._ahead if design not in self._told]
+        taken = self._finished_designs.union(pending)
+        self._ahead = [design for design in self._ahead if design not in self._finished_designs]
         found = [design for design in self._ahead if design not in taken]
         while len(found) < count:
             design = next(self._source, None)
@@ -72,15 +72,15 @@ class Exhaustive:
         return found[:count]
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told.update(trial.design for trial in finished)
+        self._finished_designs.update(trial.design for trial in finished)
         if self._problem.measured:
             self._outcomes += finished
 
     def events(self) -> list[Event]:
-        if self._said or not self._complete():
+        if self._reported or not self._complete():
             return []
-        self._said = True
-        return [self._compute_coverage().event(len(self._told))]
+        self._reported = True
+        return [self._compute_coverage().event(len(self._finished_designs))]
 
     @property
     def ended(self) -> str:
@@ -96,8 +96,8 @@ class Exhaustive:
     def _complete(self) -> bool:
         if self._wanted is None:
             measured = bool(self._problem.measured)
-            return measured and len(self._told) >= (self._problem.space.count() or 0)
-        return self._wanted <= self._told
+            return measured and len(self._finished_designs) >= (self._problem.space.count() or 0)
+        return self._wanted <= self._finished_designs
 
     def _designs(self) -> Iterator[Design]:
         if self._problem.measured:

@@ -68,26 +68,26 @@ class Factorial:
         self._exact = resolution is None and whole == len(self._designs)
         order = problem.rng(0).permutation(len(self._designs))
         self._designs = [self._designs[place] for place in order]
-        self._told: set[Design] = set()
+        self._finished_designs: set[Design] = set()
         self._outcomes: list[Trial] = []
-        self._said = False
+        self._reported = False
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        taken = self._told.union(pending)
+        taken = self._finished_designs.union(pending)
         return [design for design in self._designs if design not in taken][:count]
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told.update(trial.design for trial in finished)
+        self._finished_designs.update(trial.design for trial in finished)
         self._outcomes += finished
 
     def events(self) -> list[Event]:
-        if self._said or not self._told.issuperset(self._designs):
+        if self._reported or not self._finished_designs.issuperset(self._designs):
             return []
-        self._said = True
-        told = len(self._told)
-        found = [Event(kind="characterised", text=self._text, told=told)]
+        self._reported = True
+        finished = len(self._finished_designs)
+        found = [Event(kind="characterised", text=self._text, told=finished)]
         if self._exact:
-            found.append(self._coverage.event(told))
+            found.append(self._coverage.event(finished))
         return found
 
     @property
@@ -96,7 +96,7 @@ class Factorial:
 
         It is also empty if the plan leaves out some legal designs.
         """
-        whole = self._exact and self._told.issuperset(self._designs)
+        whole = self._exact and self._finished_designs.issuperset(self._designs)
         return self._coverage.text if whole else ""
 
     @property

@@ -103,7 +103,7 @@ class GreyBox:
         )
         self._library = LibrarySearch(problem, self._roles, self._parts)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
-        self._told: list[Trial] = []
+        self._finished: list[Trial] = []
         self._last_fitter: ModelFitter | None = None
         self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
@@ -114,10 +114,10 @@ class GreyBox:
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         if self._problem.space.count() == 0:
             return []
-        rng = self._problem.rng(len(self._told), len(pending))
+        rng = self._problem.rng(len(self._finished), len(pending))
         self.expected_gain = None
         self._forget_other_effort()
-        taken = {*(trial.design for trial in self._told), *pending}
+        taken = {*(trial.design for trial in self._finished), *pending}
         gone = self._collect_attempts(pending)
         found: list[Design] = []
         if self._separable.usable:
@@ -133,15 +133,15 @@ class GreyBox:
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += finished
+        self._finished += finished
 
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
-        return drained + self._separable.events(len(self._told)) + self._library.events()
+        return drained + self._separable.events(len(self._finished)) + self._library.events()
 
     def predict(self, designs: Sequence[Design]) -> dict[str, Moments]:
         """Return mean and standard error of each metric at k designs, each (k,), in its unit."""
-        measured = predict_measured(self._problem, self._told, designs)
+        measured = predict_measured(self._problem, self._finished, designs)
         return joined(measured, known_moments(self._problem, designs)) if measured else {}
 
     def _collect_attempts(self, pending: Sequence[Design]) -> set[bytes]:
@@ -175,8 +175,8 @@ class GreyBox:
 
     def _attempted(self, pending: Sequence[Design]) -> Batch:
         """Return the designs that finished or are pending."""
-        told = [trial.design for trial in self._told]
-        return self._problem.space.batch([*told, *pending])
+        designs = [trial.design for trial in self._finished]
+        return self._problem.space.batch([*designs, *pending])
 
     def _ends(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
         """Return the designs with all features of declared parts at their least or largest."""
@@ -227,7 +227,7 @@ class GreyBox:
                 found.append(one)
         except (LinAlgError, FloatingPointError) as error:
             text = f"drawn at random, because the model failed: {type(error).__name__}: {error}"
-            self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
+            self._events.append(Event(kind="fallback", text=text, told=len(self._finished)))
             return []
         return found
 
@@ -236,18 +236,18 @@ class GreyBox:
 
         When hyperparameters are refitted depends on that number alone.
         """
-        told = len(self._told)
-        if self._learnt[0] != told:
-            last = told - told % (_stride(told) * self._amounts.stride)
-            if last not in (told, self._fitted_at):
+        finished = len(self._finished)
+        if self._learnt[0] != finished:
+            last = finished - finished % (_stride(finished) * self._amounts.stride)
+            if last not in (finished, self._fitted_at):
                 self._taught(last, refit=True)
-            self._learnt = told, self._taught(told, refit=last == told)
+            self._learnt = finished, self._taught(finished, refit=last == finished)
         return self._learnt[1]
 
     def _taught(self, count: int, *, refit: bool) -> Beliefs | None:
         if refit:
             self._fitted_at = count
-        first = self._told[:count]
+        first = self._finished[:count]
         found = beliefs(self._problem, self._roles, self._stairs, first, self._fitter, refit=refit)
         self._library.report(self._fitter.weights, count)
         if found is not None:
@@ -270,7 +270,7 @@ class GreyBox:
                 self._reported.add(place)
                 text = f"{self._problem.objectives[place].expression.text}: values beyond "
                 text += f"{LARGE:g} {magnitude.words}"
-                self._events.append(Event(kind="clipped", text=text, told=len(self._told)))
+                self._events.append(Event(kind="clipped", text=text, told=len(self._finished)))
 
     def _awaiting(self, known: Beliefs, pending: Sequence[Design]) -> Beliefs:
         if not pending:
@@ -362,7 +362,7 @@ class GreyBox:
         front of two objectives is two points, which the search finds anyway; with more it is large,
         and regions beyond the reference point would never be explored.
         """
-        return _HOPE if len(self._problem.objectives) > _TWO and len(self._told) % 2 else 0.0
+        return _HOPE if len(self._problem.objectives) > _TWO and len(self._finished) % 2 else 0.0
 
     def _boldness(self, gain: float, size: float) -> float:
         """Return a factor for posterior standard deviations: above 1 if the expected gain is small.
@@ -375,7 +375,7 @@ class GreyBox:
             return _BOLD**2
         if self._separable.is_trusted:
             return 1.0
-        return _BOLD if gain <= _SMALL * size and len(self._told) % 2 else 1.0
+        return _BOLD if gain <= _SMALL * size and len(self._finished) % 2 else 1.0
 
     def _climb_from_best(
         self,
@@ -429,7 +429,7 @@ class GreyBox:
 
         Until a feasible one exists, these are the last 16 measured.
         """
-        done = [t for t in self._told if t.state is State.DONE]
+        done = [t for t in self._finished if t.state is State.DONE]
         losses = self._problem.trial_losses(done)
         rows = _front(losses, self._problem.feasible(done)) if done else []
         return self._problem.space.batch([done[row].design for row in rows])
@@ -448,12 +448,12 @@ class GreyBox:
         return [case.designs.design(int(row)) for row in _order(case, known)[:1]]
 
 
-def _stride(told: int) -> int:
+def _stride(finished: int) -> int:
     """Return the number of trials between two fits of the hyperparameters.
 
     It is 1 below 40 trials, then one more for every 20.
     """
-    return 1 + max(0, told - 20) // 20
+    return 1 + max(0, finished - 20) // 20
 
 
 def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:

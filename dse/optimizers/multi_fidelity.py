@@ -42,7 +42,7 @@ class Ladder:
         self._problem = problem
         _check(problem)
         self._inner = make("optimizers", proposals, problem)
-        self._told: list[Trial] = []
+        self._finished: list[Trial] = []
         self._promised: dict[int, float | None] = {}
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
@@ -55,7 +55,7 @@ class Ladder:
         return chosen
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += finished
+        self._finished += finished
         self._inner.tell([trial for trial in finished if trial.state is not State.SCREENED])
 
     def events(self) -> list[Event]:
@@ -76,7 +76,7 @@ class Ladder:
 
     def _list_open_trials(self) -> list[Trial]:
         """Return the latest trial of each design not yet evaluated at the top fidelity."""
-        latest = {trial.design: trial for trial in self._told}
+        latest = {trial.design: trial for trial in self._finished}
         return [trial for trial in latest.values() if trial.state is State.SCREENED]
 
     def _choose_promotion(self, open_: Sequence[Trial]) -> Design | None:
@@ -86,20 +86,20 @@ class Ladder:
         """
         if not open_:
             return None
-        if not self._ripe(self._told):
+        if not self._ripe(self._finished):
             return open_[0].design
-        gains = self._gains(self._told, open_)
+        gains = self._gains(self._finished, open_)
         screening_s, promotion_s = self._prices()
         best = int(np.argmax(gains))
         new = self._newcomers() / (screening_s + promotion_s)
         return open_[best].design if gains[best] > 0 and gains[best] / promotion_s >= new else None
 
-    def _ripe(self, told: Sequence[Trial]) -> bool:
-        done = [trial for trial in told if trial.state is State.DONE]
+    def _ripe(self, finished: Sequence[Trial]) -> bool:
+        done = [trial for trial in finished if trial.state is State.DONE]
         return len(done) > FEWEST and reference(self._problem, done) is not None
 
-    def _gains(self, told: Sequence[Trial], screened: Sequence[Trial]) -> list[float]:
-        promise = Promise(self._problem, told)
+    def _gains(self, finished: Sequence[Trial], screened: Sequence[Trial]) -> list[float]:
+        promise = Promise(self._problem, finished)
         return [promise.of(trial) for trial in screened]
 
     def _newcomers(self) -> float:
@@ -107,10 +107,10 @@ class Ladder:
 
         Each gain is the one estimated from the trials before that design.
         """
-        places = [p for p, trial in enumerate(self._told) if trial.state is State.SCREENED]
+        places = [p for p, trial in enumerate(self._finished) if trial.state is State.SCREENED]
         for place in places[-_RECENT:]:
             if place not in self._promised:
-                trial, before = self._told[place], self._told[:place]
+                trial, before = self._finished[place], self._finished[:place]
                 ripe = self._ripe(before) and trial.measured > 0
                 self._promised[place] = self._gains(before, [trial])[0] if ripe else None
         found = [self._promised[place] for place in places[-_RECENT:]]
@@ -122,9 +122,9 @@ class Ladder:
 
         A screening is an evaluation at low fidelity, a promotion one at a higher fidelity.
         """
-        screened = [t for t in self._told if t.state is State.SCREENED and t.measured]
+        screened = [t for t in self._finished if t.state is State.SCREENED and t.measured]
         designs = {trial.design for trial in screened}
-        done = [t for t in self._told if t.state is State.DONE and t.design in designs]
+        done = [t for t in self._finished if t.state is State.DONE and t.design in designs]
         return _mean_s(screened), _mean_s(done)
 
 

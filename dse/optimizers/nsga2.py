@@ -52,7 +52,7 @@ def by_rank_and_crowding(
     losses: Floats,  # (n, m)
     size: int,
     *,
-    told: int,  # noqa: ARG001 - a Select
+    finished: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,
 ) -> tuple[Ints, Floats]:
     """Select survivors front by front; of the front that fits only in part, by crowding."""

@@ -71,7 +71,7 @@ class Niches:
         losses: Floats,  # (n, m)
         size: int,
         *,
-        told: int,  # noqa: ARG002 - a Select
+        finished: int,  # noqa: ARG002 - a Select
         rng: np.random.Generator,
     ) -> tuple[Ints, Floats]:
         survival = ReferenceDirectionSurvival(self._directions)

@@ -65,15 +65,15 @@ class QLogNehvi:
         self._problem = problem
         self._initial = initial or first_designs(problem.space)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
-        self._told: list[Trial] = []
+        self._finished: list[Trial] = []
         self._memory: tuple[tuple[int, int], TrainingData | None, Any] = ((-1, 0), None, None)
         self._events: list[Event] = []
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        rng = self._problem.rng(len(self._told), len(pending))
-        taken = {*(trial.design for trial in self._told), *pending}
+        rng = self._problem.rng(len(self._finished), len(pending))
+        taken = {*(trial.design for trial in self._finished), *pending}
         self.expected_gain = None
-        if len(self._told) + len(pending) >= self._initial:
+        if len(self._finished) + len(pending) >= self._initial:
             found = self._choose(count, pending, taken, rng)
         else:
             found = self._sequence.first(count, taken)
@@ -82,7 +82,7 @@ class QLogNehvi:
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += finished
+        self._finished += finished
 
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
@@ -93,7 +93,7 @@ class QLogNehvi:
 
         Learnt are the metrics that are an objective by themselves.
         """
-        with seed_generators(int(self._problem.rng(len(self._told)).integers(2**31))):
+        with seed_generators(int(self._problem.rng(len(self._finished)).integers(2**31))):
             learnt, surrogate = self._learnt()
             if learnt is None:
                 return {}
@@ -123,13 +123,13 @@ class QLogNehvi:
         """Return designs chosen by the surrogates or, at the lowest effort, bred from the front."""
         if self.effort < len(ROWS):
             return self._choose_designs(count, pending, rng)
-        known = [trial for trial in self._told if trial.state is not State.OUTSIDE]
+        known = [trial for trial in self._finished if trial.state is not State.OUTSIDE]
         front = ParetoSet.of(self._problem, known).trials
         best = [trial.design for trial in front or known]
         return breed_designs(self._problem, best, count, taken=taken, rng=rng)
 
     def _select_trials(self) -> list[Trial]:
-        return select_trials(self._problem, self._told, ROWS[min(self.effort, len(ROWS) - 1)])
+        return select_trials(self._problem, self._finished, ROWS[min(self.effort, len(ROWS) - 1)])
 
     def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
@@ -147,7 +147,7 @@ class QLogNehvi:
                     self._select_trials(),
                     learnt,
                     surrogate=surrogate,
-                    taken={trial.design for trial in self._told},
+                    taken={trial.design for trial in self._finished},
                     pending=pending,
                     rng=rng,
                 )
@@ -157,18 +157,18 @@ class QLogNehvi:
             except NUMERICAL as error:
                 self.expected_gain = None
                 text = f"drawn at random, because the model failed: {type(error).__name__}: {error}"
-                self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
+                self._events.append(Event(kind="fallback", text=text, told=len(self._finished)))
                 return []
 
     def _learnt(self) -> tuple[TrainingData | None, Any]:  # the surrogate's type would import torch
         """Return training data and surrogate of the finished trials; cached until more finish."""
         from dse.optimizers.bayesian.botorch_models import BotorchSurrogate
 
-        told = len(self._told)
-        if self._memory[0] != (told, self.effort):
+        finished = len(self._finished)
+        if self._memory[0] != (finished, self.effort):
             learnt = lesson(self._problem, self._select_trials())
-            with seed_generators(int(self._problem.rng(told).integers(2**31))):
-                self._memory = (told, self.effort), learnt, learnt and BotorchSurrogate(learnt)
+            with seed_generators(int(self._problem.rng(finished).integers(2**31))):
+                self._memory = (finished, self.effort), learnt, learnt and BotorchSurrogate(learnt)
         return self._memory[1:]
 
 

@@ -19,15 +19,15 @@ class RandomSearch:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._taken: set[Design] = set()
-        self._told = 0
+        self._finished_count = 0
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        rng = self._problem.rng(self._told, len(pending))
+        rng = self._problem.rng(self._finished_count, len(pending))
         return fresh(self._problem.space, count, rng, self._taken.union(pending))
 
     def tell(self, finished: Sequence[Trial]) -> None:
         self._taken.update(trial.design for trial in finished)
-        self._told += len(finished)
+        self._finished_count += len(finished)
 
     def events(self) -> list[Event]:
         return []

@@ -93,12 +93,12 @@ class APDSelection:
         losses: Floats,  # (n, m)
         size: int,
         *,
-        told: int,
+        finished: int,
         rng: np.random.Generator,
     ) -> tuple[Ints, Floats]:
-        if told - self._renewed >= self._trials / _RENEWALS:
-            self._extent, self._renewed = extent(losses), told
+        if finished - self._renewed >= self._trials / _RENEWALS:
+            self._extent, self._renewed = extent(losses), finished
         survival = APDSurvival(self._directions)
-        progress = {"n_gen": min(told, self._trials), "n_max_gen": self._trials}
+        progress = {"n_gen": min(finished, self._trials), "n_max_gen": self._trials}
         rows, _ = select_survivors(survival, shares(losses, *self._extent), size, rng, **progress)
         return rows, np.zeros((len(rows), 0))

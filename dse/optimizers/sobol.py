@@ -21,19 +21,19 @@ class Sobol:
         self._problem = problem
         self._sequence = EvenSequence(problem)
         self._taken: set[Design] = set()
-        self._told = 0
+        self._finished_count = 0
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         taken = self._taken.union(pending)
         found = self._sequence.first(count, taken)
         if len(found) < count:
-            rng = self._problem.rng(self._told, len(pending))
+            rng = self._problem.rng(self._finished_count, len(pending))
             found += fresh(self._problem.space, count - len(found), rng, taken.union(found))
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
         self._taken.update(trial.design for trial in finished)
-        self._told += len(finished)
+        self._finished_count += len(finished)
 
     def events(self) -> list[Event]:
         return []

@@ -83,10 +83,10 @@ class Tpe:
         self._initial = initial or first_designs(problem.space)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._taken: set[Design] = set()
-        self._told = self._done = 0
+        self._finished_count = self._done = 0
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        rng = self._problem.rng(self._told, len(pending))
+        rng = self._problem.rng(self._finished_count, len(pending))
         taken = self._taken.union(pending)
         if self._is_early(pending):
             found = self._sequence.first(count, taken)
@@ -101,7 +101,7 @@ class Tpe:
     def tell(self, finished: Sequence[Trial]) -> None:
         self._finished += finished
         self._taken.update(trial.design for trial in finished)
-        self._told += len(finished)
+        self._finished_count += len(finished)
         self._done += int(np.isfinite(trial_violations(self._problem, finished)).sum())
 
     def events(self) -> list[Event]:
@@ -109,7 +109,7 @@ class Tpe:
 
     def _is_early(self, pending: Sequence[Design]) -> bool:
         """Return whether there are too few trials for a model, or no parameter that can vary."""
-        asked = self._told + len(pending)
+        asked = self._finished_count + len(pending)
         return asked < self._initial or self._done < 2 or not axes(self._problem.space)
 
     @property
@@ -123,14 +123,14 @@ class Tpe:
         Which trials it holds depends on their number alone, so that a resumed study proposes the
         same designs. After a block it starts again with a new subset.
         """
-        told = len(self._finished)
-        block = told - told % _BLOCK if told >= MOST + _BLOCK else 0
+        finished = len(self._finished)
+        block = finished - finished % _BLOCK if finished >= MOST + _BLOCK else 0
         if block != self._selected:
             self._study = self._make_study()
             self._study.tell(select_trials(self._problem, self._finished[:block], MOST))
             self._selected = self._entered = block
         self._study.tell(self._finished[self._entered :])
-        self._entered = told
+        self._entered = finished
 
     def _best(self) -> list[Design]:
         """Return the designs of the front, or all of them while none is feasible."""

@@ -90,7 +90,7 @@ class Answer:
         return tuple(p.name for p in self.problem.space.parameters if p.name in used)
 
     @cached_property
-    def told(self) -> tuple[str, ...]:
+    def shown_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that a report shows for each design, in the space's order.
 
         These are the parameters that differ between trials, or all if none does. If there are more
@@ -102,10 +102,10 @@ class Answer:
         return tuple(name for name in names if name in set(kept))
 
     @property
-    def untold(self) -> str:
+    def omission_note(self) -> str:
         """Sentence such as ``24 of 200 parameters are shown.``; empty if all are shown."""
-        every = len(self.varying) or len(self.told)
-        some = len(self.told)
+        every = len(self.varying) or len(self.shown_parameters)
+        some = len(self.shown_parameters)
         return f"{some} of {every} parameters are shown." if some < every else ""
 
     @property

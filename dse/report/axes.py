@@ -94,8 +94,8 @@ class PlotAxis:
 
 
 def _title(name: str, unit: str) -> str:
-    told = truncate_text(name, _TITLE_LETTERS)
-    return f"{told} [{unit}]" if unit else told
+    text = truncate_text(name, _TITLE_LETTERS)
+    return f"{text} [{unit}]" if unit else text
 
 
 def axis_of(
@@ -107,8 +107,8 @@ def axis_of(
     finite = values[np.isfinite(values)]
     log = is_log(finite)
     typical = np.median(finite) if log else np.abs(finite).max(initial=0.0)
-    told = prefix_unit(float(typical), unit)
-    return Axis(name=name, unit=told, factor=converted(1.0, unit, told), log=log)
+    prefixed = prefix_unit(float(typical), unit)
+    return Axis(name=name, unit=prefixed, factor=converted(1.0, unit, prefixed), log=log)
 
 
 def is_log(values: Floats) -> bool:
@@ -160,8 +160,8 @@ def focus(
     if not len(best):
         return None
     middle = np.quantile(others, [0.25, 0.75]) if len(others) else best[:1]
-    told = best if len(best) >= _ENOUGH_BEST else np.concatenate([best, middle])
-    low, high = float(told.min()), float(told.max())
+    shown_values = best if len(best) >= _ENOUGH_BEST else np.concatenate([best, middle])
+    low, high = float(shown_values.min()), float(shown_values.max())
     span = max(high - low, float(np.ptp(middle)))
     near = others[(others >= low - span) & (others <= high + span)]
     near_marks = marked[(marked >= low - 2 * span) & (marked <= high + 2 * span)]

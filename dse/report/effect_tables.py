@@ -42,12 +42,12 @@ def effects_table(problem: Problem, found: Effects, *, console: Console | None =
 
 def headline(found: Effects) -> str:
     """Return a line on a metric: mean, deviation, and variance share of all main effects."""
-    told = number_text(found.mean, found.unit)
+    amount = number_text(found.mean, found.unit)
     spread = number_text(found.deviation, found.unit)
     drawn = f" drawn of {found.of} by seed {found.seed}" if found.seed is not None else ""
     over = f"{found.trials} designs{drawn}"
     return (
-        f"{found.name}: mean {told}, standard deviation {spread} over {over}; "
+        f"{found.name}: mean {amount}, standard deviation {spread} over {over}; "
         f"main effects explain {100 * found.additive:.3g} % of the variance{_left_out(found)}"
     )
 
@@ -56,8 +56,8 @@ def _left_out(found: Effects) -> str:
     """Return a clause that names the parameters with too many values to estimate effects."""
     every = join_list(found.left_out)
     pairs = join_list(found.unpaired)
-    told = f"; no effect is estimated for {every} (too many values)" if every else ""
-    return told + (f"; no interaction is estimated for {pairs} (too many values)" if pairs else "")
+    note = f"; no effect is estimated for {every} (too many values)" if every else ""
+    return note + (f"; no interaction is estimated for {pairs} (too many values)" if pairs else "")
 
 
 def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> EffectsFacts:
@@ -99,8 +99,8 @@ def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
     """Return the tables of all metrics' effects as HTML; empty without effects."""
     if not found:
         return ""
-    told = [(headline(one), [_main_rows(problem, one), _pair_rows(one)]) for one in found]
-    return render("report/effects.html", effects=told, note=_NOTE)
+    sections = [(headline(one), [_main_rows(problem, one), _pair_rows(one)]) for one in found]
+    return render("report/effects.html", effects=sections, note=_NOTE)
 
 
 def level_text(level: Level, unit: str) -> str:

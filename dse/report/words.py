@@ -49,9 +49,9 @@ def number_text(
         return f"{converted(value, unit, written):.4g}{error} {written}"
     if not spread or not math.isfinite(spread):
         return shown(value, unit)
-    told = prefix_unit(value, unit)
-    factor = converted(1.0, unit, told)
-    return f"{factor * value:.4g} ± {factor * spread:.2g} {told}".rstrip()
+    prefixed = prefix_unit(value, unit)
+    factor = converted(1.0, unit, prefixed)
+    return f"{factor * value:.4g} ± {factor * spread:.2g} {prefixed}".rstrip()
 
 
 def metric_text(value: float | None, metric: Metric, spread: float | None = None) -> str:
@@ -106,11 +106,11 @@ def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
     The amount is in percent of the bound if the bound is a constant.
     """
     bounded = {limit.text for limit in problem.limits if limit.scale != 1.0}
-    told = {
+    reasons = {
         text: percent_text(amount, 3) if text in bounded else f"{amount:.3g}"
         for text, amount in broken.items()
     }
-    return "; ".join(f"{text} is missed by {amount}" for text, amount in told.items())
+    return "; ".join(f"{text} is missed by {amount}" for text, amount in reasons.items())
 
 
 def percent_text(share: float, digits: int = 2) -> str:

@@ -98,12 +98,12 @@ def _install(environment: Environment, files: Path, watch: Watch) -> None:
         text=True,
         errors="replace",
     )
-    said: list[str] = []
+    output: list[str] = []
     assert run.stdout is not None
     try:
         with run.stdout as lines:
             for line in lines:
-                said.append(line)
+                output.append(line)
                 watch(line.strip())
         run.wait()
     finally:
@@ -111,6 +111,6 @@ def _install(environment: Environment, files: Path, watch: Watch) -> None:
     if run.returncode != 0:
         raise PluginError(
             f"{environment.package} {environment.version} cannot be installed: "
-            f"{reason(''.join(said))}",
+            f"{reason(''.join(output))}",
             hint="pip uses the index of `pip config list`; nothing was installed",
         )

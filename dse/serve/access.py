@@ -63,8 +63,8 @@ class AccessRules:
 
     def may_change(self, authorization: str) -> bool:
         """Return whether the authorization header has the token, which permits changes."""
-        told = authorization[len(_BEARER) :] if authorization.lower().startswith(_BEARER) else ""
-        return _same(told.strip(), self.token)
+        token = authorization[len(_BEARER) :] if authorization.lower().startswith(_BEARER) else ""
+        return _same(token.strip(), self.token)
 
 
 def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
@@ -83,9 +83,9 @@ def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
     return scheme in ("http", "https") and place.lower() == host.lower()
 
 
-def _same(told: str, known: str) -> bool:
+def _same(given: str, known: str) -> bool:
     """Return whether two secrets are equal, in time independent of their contents."""
-    return hmac.compare_digest(told.encode(), known.encode())
+    return hmac.compare_digest(given.encode(), known.encode())
 
 
 def _plain(host: str) -> str:

@@ -55,8 +55,8 @@ EVALUATION_S = 120.0
 _one_at_a_time = Lock()
 
 
-def _problems(told: dict[int, str]) -> dict[int | str, dict[str, Any]]:
-    every = {**told, 422: "the request is invalid"}
+def _problems(described: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    every = {**described, 422: "the request is invalid"}
     return {
         code: {"model": api_models.ErrorDetail, "description": words}
         for code, words in every.items()
@@ -123,20 +123,20 @@ def events(house: Here, name: Name, request: Request) -> StreamingResponse:
     """
     house.watch.snapshot(name)  # raises at once if there is no such study
     if PLACE in request.scope:
-        told = house.listeners.told(house.watch, house.runners, name)
-        return StreamingResponse(told, media_type="text/event-stream")
-    once = house.listeners.told_once(house.watch, house.runners, name)
+        stream = house.listeners.stream(house.watch, house.runners, name)
+        return StreamingResponse(stream, media_type="text/event-stream")
+    once = house.listeners.stream_once(house.watch, house.runners, name)
     return StreamingResponse(once, media_type="text/event-stream", headers={"connection": "close"})
 
 
 @changing.post("/studies/{name}/start", status_code=202)
-def start(house: Here, name: Name, told: api_models.Start) -> api_models.StudyState:
+def start(house: Here, name: Name, request: api_models.Start) -> api_models.StudyState:
     """Start or resume the study in a new process on the server's machine."""
     snapshot = house.watch.snapshot(name)
     snapshot.study.check_runnable()
     options = [
         word
-        for option, value in told.model_dump(exclude_none=True).items()
+        for option, value in request.model_dump(exclude_none=True).items()
         for word in (f"--{option}", str(value))
     ]
     house.runners.start(name, options)
@@ -152,10 +152,10 @@ def pause(house: Here, name: Name) -> api_models.StudyState:
 
 
 @changing.post("/studies/{name}/designs")
-def propose(house: Here, name: Name, told: api_models.Proposal) -> api_models.Judgement:
+def propose(house: Here, name: Name, proposal: api_models.Proposal) -> api_models.Judgement:
     """Check a design for legality; on request, evaluate it or add it to the study."""
     snapshot = house.watch.snapshot(name)
-    values: dict[str, Scalar] = dict(told.values)
+    values: dict[str, Scalar] = dict(proposal.values)
     try:
         design = find_legal_design(snapshot, values)
     except (DesignError, SpecError) as error:
@@ -164,9 +164,9 @@ def propose(house: Here, name: Name, told: api_models.Proposal) -> api_models.Ju
         return api_models.Judgement(legal=False, reason=words, design={})
     known = adding.trial_with(snapshot.trials, design)
     judgement = api_models.Judgement(legal=True, reason="", design=dict(design), same_as=known)
-    if told.action == "evaluate":
+    if proposal.action == "evaluate":
         judgement.outcome = telling.outcome_row(snapshot, evaluate_separately(snapshot, design))
-    elif told.action == "add":
+    elif proposal.action == "add":
         judgement.added = adding.add_pending_design(snapshot.study, design, snapshot.trials)
     return judgement
 

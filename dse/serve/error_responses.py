@@ -37,8 +37,8 @@ def refusal(
     """Return an error response that states the problem and how to fix it, as JSON or HTML."""
     problem, hint = visible(problem)[:_LONGEST], visible(hint)[:_LONGEST]
     if path.startswith("/api"):
-        told = {"error": problem, "hint": hint}
-        return JSONResponse(told, status_code=status, headers=headers)
+        content = {"error": problem, "hint": hint}
+        return JSONResponse(content, status_code=status, headers=headers)
     href, words = ("/login", "Enter the token") if status == 401 else ("/", "To all studies")
     title = f"{problem[:1].upper()}{problem[1:]}"
     body = render_page("refusal", title=title, hint=hint, href=href, words=words)

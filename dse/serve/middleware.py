@@ -152,8 +152,8 @@ class _Refused(Exception):  # noqa: N818 - it becomes a response
 
 async def _body(receive: Receive, headers: Headers) -> bytes:
     """Return the complete request body; refuse one that is too long or too slow to arrive."""
-    told = headers.get("content-length", "0")
-    if told.isdigit() and int(told) > BODY_BYTES:
+    length = headers.get("content-length", "0")
+    if length.isdigit() and int(length) > BODY_BYTES:
         raise _too_long()
     body = bytearray()
     try:
@@ -175,13 +175,13 @@ def _too_long() -> _Refused:
 
 def _again(body: bytes, receive: Receive) -> Receive:
     """Return an ASGI receiver that replays the request body, then yields client messages."""
-    told = False
+    replayed_once = False
 
     async def replayed() -> Message:
-        nonlocal told
-        if told:
+        nonlocal replayed_once
+        if replayed_once:
             return await receive()
-        told = True
+        replayed_once = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed

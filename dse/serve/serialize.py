@@ -82,9 +82,9 @@ def state(snapshot: Snapshot, runners: Runners) -> api_models.StudyState:
 def front(snapshot: Snapshot) -> FrontFacts:
     """Return the Pareto front; the least infeasible designs if none is feasible."""
     name, proof = snapshot.study.name, snapshot.proof
-    told = front_json(name, snapshot.front, snapshot.finished, proof=proof)
-    told["gap"] = gap_json(known_gap(proof, snapshot.events))
-    return told
+    facts = front_json(name, snapshot.front, snapshot.finished, proof=proof)
+    facts["gap"] = gap_json(known_gap(proof, snapshot.events))
+    return facts
 
 
 def trials(snapshot: Snapshot, some: api_models.TrialFilter) -> api_models.TrialPage:
@@ -93,20 +93,20 @@ def trials(snapshot: Snapshot, some: api_models.TrialFilter) -> api_models.Trial
     if some.state is not None:
         found = found.take(found.are(some.state))
     shown = found[some.first : some.first + some.count]
-    told = trials_json(snapshot.study.name, snapshot.study.problem, shown)
-    return api_models.TrialPage.model_validate({**told, "total": len(found)})
+    rows = trials_json(snapshot.study.name, snapshot.study.problem, shown)
+    return api_models.TrialPage.model_validate({**rows, "total": len(found)})
 
 
 def trial_row(snapshot: Snapshot, trial: Trial) -> api_models.TrialDetail:
     """Return a trial as an API model."""
-    told = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
-    return api_models.TrialDetail.model_validate(told["trials"][0])
+    facts = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
+    return api_models.TrialDetail.model_validate(facts["trials"][0])
 
 
 def outcome_row(snapshot: Snapshot, trial: Trial) -> api_models.OutcomeRow:
     """Return the result of a design that was evaluated outside of the study."""
-    told = trial_row(snapshot, trial).model_dump(include=set(api_models.OutcomeRow.model_fields))
-    return api_models.OutcomeRow(**told)
+    row = trial_row(snapshot, trial).model_dump(include=set(api_models.OutcomeRow.model_fields))
+    return api_models.OutcomeRow(**row)
 
 
 def trial(snapshot: Snapshot, number: int) -> api_models.TrialRecord:
@@ -180,10 +180,10 @@ def _failures(snapshot: Snapshot) -> list[api_models.FailureRow]:
 
 def _attempt(one: Attempt) -> api_models.AttemptRow:
     fault = one.fault
-    told = None if fault is None else api_models.FaultRow(kind=fault.kind, reason=fault.reason)
+    fault_row = None if fault is None else api_models.FaultRow(kind=fault.kind, reason=fault.reason)
     return api_models.AttemptRow(
         attempt=one.attempt,
-        fault=told,
+        fault=fault_row,
         cost_s=finite(one.cost_s),
         begun_at=one.begun_at,
         finished_at=one.finished_at,

@@ -40,20 +40,20 @@ class Listeners:
         self.over = False
         self._looks: dict[str, CachedValue[tuple[str, bytes]]] = {}
 
-    async def told(
+    async def stream(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> AsyncIterator[bytes]:
         """Yield the server-sent events of one study: its present state, then each new state."""
         yield f"retry: {AGAIN_MS}\n\n".encode()
         mark, begun = "", time.monotonic()
-        said = begun
+        sent = begun
         while time.monotonic() - begun < LIFE_S and not self.over:
             now, event, pause_s = await self._read(watch, runners, name)
             if now != mark or not now:  # the error of a failed read is repeated
-                mark, said = now, time.monotonic()
+                mark, sent = now, time.monotonic()
                 yield event
-            elif time.monotonic() - said > _QUIET_S:
-                said = time.monotonic()
+            elif time.monotonic() - sent > _QUIET_S:
+                sent = time.monotonic()
                 yield b": still here\n\n"
             else:
                 yield b""
@@ -61,7 +61,7 @@ class Listeners:
                 return
             await asyncio.sleep(pause_s)
 
-    async def told_once(
+    async def stream_once(
         self, watch: StorageMonitor, runners: Runners, name: str
     ) -> AsyncIterator[bytes]:
         """Yield the present state of the study as an event, with the time until a reconnect.

@@ -92,7 +92,7 @@ class ReopenedStorage:
     """
 
     def __init__(self, storage: str | Storage) -> None:
-        self._told = storage
+        self._storage_url = storage
         self._storage: Storage | None = None
         self._file: _File | None = None
         self._lock = Lock()
@@ -103,16 +103,16 @@ class ReopenedStorage:
         Raises:
             StorageError: its file has disappeared, or cannot be opened.
         """
-        if not isinstance(self._told, str):
-            return self._told
-        path = _path(self._told)
+        if not isinstance(self._storage_url, str):
+            return self._storage_url
+        path = _path(self._storage_url)
         file = _file(path)
         with self._lock:
             if self._file is not None and file is None:
                 hint = "bring it back, or end this server and serve another one"
                 raise StorageError(f"there is no {path} any more", hint=hint)
             if self._storage is None or file != self._file:
-                fresh = opened_storage(self._told)
+                fresh = opened_storage(self._storage_url)
                 self.close()
                 self._storage, self._file = fresh, file
             return self._storage

@@ -130,8 +130,8 @@ def check_finite(number: int, outcome: Outcome) -> None:
     Raises:
         StorageError: a number is infinite or NaN.
     """
-    told = {**outcome.metrics, **{f"spread of {k}": v for k, v in outcome.spread.items()}}
-    _check_numbers(number, {**told, "cost_s": outcome.cost_s})
+    numbers = {**outcome.metrics, **{f"spread of {k}": v for k, v in outcome.spread.items()}}
+    _check_numbers(number, {**numbers, "cost_s": outcome.cost_s})
 
 
 def check_reports(reports: Collection[Report]) -> None:
@@ -154,8 +154,8 @@ def check_waiting(to: State) -> None:
         raise StudyError(f"a trial cannot be moved to {to.value}", hint="finish it instead")
 
 
-def _check_numbers(number: int, told: Mapping[str, float]) -> None:
-    for name, value in told.items():
+def _check_numbers(number: int, numbers: Mapping[str, float]) -> None:
+    for name, value in numbers.items():
         if not math.isfinite(value):
             raise StorageError(
                 f"trial {number}: {name} is {value}",

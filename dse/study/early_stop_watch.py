@@ -187,14 +187,14 @@ def _uncertain(
     finished: Sequence[Trial],
     events: Sequence[Event],
 ) -> tuple[int, str] | None:
-    told: dict[int, list[Report]] = defaultdict(list)
+    by_trial: dict[int, list[Report]] = defaultdict(list)
     for report in reports:
-        told[report.number].append(report)
+        by_trial[report.number].append(report)
     for event in events:
         if event.kind == KIND:
             number = int(event.text.removeprefix("trial ").partition(":")[0])
             known = finished[: event.told]
-            judged = told[number] if trials[number].attempts else told[number][-1:]
+            judged = by_trial[number] if trials[number].attempts else by_trial[number][-1:]
             designs = {number: trials[number].design}
             if not any(decide(rule, problem, designs, [one], known) for one in judged):
                 return number, "it was stopped, and was not certain to be dominated"

@@ -15,16 +15,16 @@ class FirstDesigns:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._told: list[Design] = []
+        self._finished_designs: list[Design] = []
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002
-        rng = self._problem.rng(len(self._told))
-        if self._told:
-            return fresh(self._problem.space, 1, rng, {*self._told, *pending})
+        rng = self._problem.rng(len(self._finished_designs))
+        if self._finished_designs:
+            return fresh(self._problem.space, 1, rng, {*self._finished_designs, *pending})
         return self._problem.space.sample(1, rng).designs()
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += [trial.design for trial in finished]
+        self._finished_designs += [trial.design for trial in finished]
 
     def events(self) -> list[Event]:
         return []

@@ -88,7 +88,7 @@ class GapMonitor:
         found = self._estimator.estimate(finished)
         if found is None:
             return [], ""
-        self.last = recorded_gap(self.problem, found, measurements=count, told=len(finished))
+        self.last = recorded_gap(self.problem, found, measurements=count, finished=len(finished))
         self.on_estimate(self.last)
         return list(self.last.events), self._reason()
 
@@ -108,7 +108,7 @@ class GapMonitor:
 
 
 def recorded_gap(
-    problem: Problem, found: HypervolumeGap, *, measurements: int, told: int
+    problem: Problem, found: HypervolumeGap, *, measurements: int, finished: int
 ) -> RecordedGap:
     """Return a gap as it is recorded, with values in the objectives' own units and signs.
 
@@ -116,7 +116,7 @@ def recorded_gap(
         problem: the problem.
         found: the estimated gap.
         measurements: number of measurements so far.
-        told: number of finished trials so far.
+        finished: number of finished trials so far.
     """
     signs = np.array([objective.sign for objective in problem.objectives])
     order = np.lexsort(found.undecided.T[::-1])
@@ -127,6 +127,6 @@ def recorded_gap(
         undecided=len(found.undecided),
         designs=found.designs,
         is_sampled=not found.is_listed,
-        told=told,
+        finished=finished,
         points=tuple(map(tuple, (found.undecided[order] * signs).tolist())),
     )

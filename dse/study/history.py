@@ -89,11 +89,11 @@ def moments(
         finished: the finished trials, in order of finishing.
     """
     waiting: dict[int, Design] = {}
-    seen = told = 0
+    seen = known = 0
     for ask in asks:
         waiting |= {trial.number: trial.design for trial in trials[seen : ask.first]}
-        news = finished[told : ask.told]
-        seen, told = ask.first, max(told, ask.told)
+        news = finished[known : ask.told]
+        seen, known = ask.first, max(known, ask.told)
         for trial in news:
             waiting.pop(trial.number, None)
         yield Moment(ask, news, tuple(waiting.values()))
@@ -111,7 +111,7 @@ def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestio
     changes = effort_changes(ledger.storage.events(ledger.study))
     return [
         Suggestion(
-            told=one.ask.told,
+            finished=one.ask.told,
             count=one.ask.wanted or one.ask.count,
             pending=one.pending,
             effort=effort_at(changes, one.ask.first),

@@ -92,8 +92,8 @@ def begun(
         taker.take(one)
     taken = compute_modelled_metrics(plan.problem, taker.taken)
     if not taken:
-        told = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
-        raise StudyError(f"no trial of {source} can be imported", hint=told or "it has no trials")
+        listed = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
+        raise StudyError(f"no trial of {source} can be imported", hint=listed or "it has no trials")
     opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
     if (name or plan.name) in opened.studies():
         taken_name = f"there is a study {name or plan.name!r} already"
@@ -178,10 +178,10 @@ class Taker:
     def _design(self, values: Mapping[str, Any]) -> tuple[Design, bool]:
         """Return the design with an external trial's parameter values, and whether it is legal."""
         space = self._problem.space
-        told = {
+        found = {
             (name if name in space.by_name else legal_name(name)): v for name, v in values.items()
         }
-        chosen = {name: told[name] for name in space.by_name if name in told}
+        chosen = {name: found[name] for name in space.by_name if name in found}
         try:
             exact = {name: _value(space.by_name[name], value) for name, value in chosen.items()}
             space.check(exact)
@@ -195,18 +195,18 @@ class Taker:
         The value of an objective that is a single metric also provides that metric.
         """
         problem = self._problem
-        told: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for name, objective, value in zip(
             self._alone, problem.objectives, found.objectives, strict=False
         ):
             if name is not None:
-                told[name] = units.converted(value, objective.unit, problem.metrics[name].unit)
+                metrics[name] = units.converted(value, objective.unit, problem.metrics[name].unit)
         for name, metric in problem.metrics.items():
             number = found.values.get(name)
             if isinstance(number, int | float):
                 unit = found.units.get(name) or metric.unit
-                told[name] = units.converted(float(number), unit, metric.unit)
-        return {name: value for name, value in sorted(told.items()) if math.isfinite(value)}
+                metrics[name] = units.converted(float(number), unit, metric.unit)
+        return {name: value for name, value in sorted(metrics.items()) if math.isfinite(value)}
 
 
 def compute_modelled_metrics(problem: Problem, taken: Sequence[Taken]) -> list[Taken]:

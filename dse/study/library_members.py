@@ -149,5 +149,5 @@ def _finite(values: Floats) -> Floats:
 
 
 def _list(names: Sequence[str] | Mapping[str, Any], most: int = 5) -> str:
-    told = ", ".join(list(names)[:most])
-    return told + (", ..." if len(names) > most else "") if told else "none"
+    listed = ", ".join(list(names)[:most])
+    return listed + (", ..." if len(names) > most else "") if listed else "none"

@@ -104,7 +104,7 @@ class Loop:
     _flying: set[int] = field(default_factory=set, init=False)
     _folders: TrialFolders = field(init=False)
     _times: Times = field(init=False)
-    _told: int = field(default=0, init=False)
+    _finished_count: int = field(default=0, init=False)
     _noted: int = field(default=0, init=False)
     _idle: bool = field(default=False, init=False)
     _measured: int = field(default=0, init=False)
@@ -284,7 +284,7 @@ class Loop:
         Raises:
             Overtaken: another driver added trials in between; nothing was stored.
         """
-        self._teach(self.ledger.finished[self._told :])
+        self._teach(self.ledger.finished[self._finished_count :])
         started_s = self.clock.now_s()
         self.first = [design for design in self.first if design not in self.ledger.numbers]
         designs, by = list(self.first[:count]), GIVEN
@@ -299,7 +299,7 @@ class Loop:
         self._check(designs, count, by)
         ahead = max(len(designs) - own, 0)
         ask = Ask(
-            told=self._told,
+            told=self._finished_count,
             after=len(self.ledger.trials),
             wanted=count,
             seconds=self.clock.now_s() - started_s,
@@ -357,7 +357,7 @@ class Loop:
         if reason:
             self._until = 0
             if not self._flying:
-                self._unsaid.append(Event(kind=kind, text=reason, told=self._told))
+                self._unsaid.append(Event(kind=kind, text=reason, told=self._finished_count))
             self._record()
         return reason
 
@@ -377,12 +377,12 @@ class Loop:
         """
         if not self._unsaid:
             return ()
-        said = {(e.kind, e.text) for e in self.ledger.storage.events(self.ledger.study)}
-        return tuple(event for event in self._unsaid if (event.kind, event.text) not in said)
+        recorded = {(e.kind, e.text) for e in self.ledger.storage.events(self.ledger.study)}
+        return tuple(event for event in self._unsaid if (event.kind, event.text) not in recorded)
 
     def _record(self) -> None:
         """Record the optimizer's remaining events, after it has received all finished trials."""
-        self._teach(self.ledger.finished[self._told :])
+        self._teach(self.ledger.finished[self._finished_count :])
         self._unsaid += self.optimizer.events()
         self.ledger.storage.record(self.ledger.study, self._news())
         self._unsaid.clear()
@@ -481,7 +481,7 @@ class Loop:
         This is done as late as possible: of many drivers, most never ask their optimizer.
         """
         self.optimizer.tell(teachable(self.optimizer, finished))
-        self._told += len(finished)
+        self._finished_count += len(finished)
 
 
 def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:

@@ -224,9 +224,9 @@ class Replay:
             numbers = self._record.numbers
             new = [d for d in self._resolve_argument if numbers.get(d, [ask.first])[0] >= ask.first]
             return new[:wanted]
-        optimizer, told = self._optimizers.get(ask.by) or (suggesting(self._study.plan, ask.by), 0)
-        optimizer.tell(teachable(optimizer, self._record.finished[told : ask.told]))
-        self._optimizers[ask.by] = optimizer, max(told, ask.told)
+        optimizer, known = self._optimizers.get(ask.by) or (suggesting(self._study.plan, ask.by), 0)
+        optimizer.tell(teachable(optimizer, self._record.finished[known : ask.told]))
+        self._optimizers[ask.by] = optimizer, max(known, ask.told)
         if isinstance(optimizer, AdjustsEffort):
             optimizer.effort = effort_at(self._efforts, ask.first)
         return optimizer.ask(wanted, moment.pending)

@@ -134,11 +134,13 @@ class StudyRun:
     def _enter_study(self) -> Iterator[None]:
         """Register as a driver of the study for the duration of the block, and read its record."""
         self.plan.pipeline.may_start = True
-        told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
+        facts = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
         self._retrying = retry_calls(
             self.storage, patience_s=self.patience_s, on_notice=self.on_notice
         )
-        with Lease(self._retrying, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
+        with Lease(
+            self._retrying, self.name, provenance=facts, lease_s=self.lease_s
+        ) as self._lease:
             self._ledger = TrialHistory(self._retrying, self.name)
             self._ledger.read()
             stored = store_spools(self._ledger, self.plan.retries)

@@ -29,10 +29,10 @@ class ScenarioOptimizer:
         self._optimizer.tell(finished)
 
     def events(self) -> list[Event]:
-        told = self._optimizer.events()
+        events = self._optimizer.events()
         return [
             replace(one, kind="scenario", text=f"{self._scenario} alone: {one.kind}: {one.text}")
-            for one in told
+            for one in events
         ]
 
 

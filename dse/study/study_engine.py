@@ -384,13 +384,13 @@ class StudyEngine:
         Args:
             budget: the budget; by default the study's own.
         """
-        told = budget or self.plan.budget
-        measurements, trials = told.measurements, told.trials
+        limits = budget or self.plan.budget
+        measurements, trials = limits.measurements, limits.trials
         measured = bool(self.problem.measured)
         whole = optimizer_traits(self.plan.optimizer, self.plan.objects).exhaustive or (
             self.plan.optimizer.use == AUTO and searched_whole(self.problem)
         )
-        free = (measurements, trials, told.time_s, told.cost) == (None, None, None, None)
+        free = (measurements, trials, limits.time_s, limits.cost) == (None, None, None, None)
         if free and not whole:
             measurements, trials = (100, None) if measured else (None, 20_000)
         if measurements is not None and trials is None and not (whole and not measured):
@@ -400,12 +400,12 @@ class StudyEngine:
         return Bounds(
             measurements=measurements if measured else None,
             trials=trials,
-            time_s=told.time_s,
-            cost=told.cost,
-            price_per_s=told.price_per_s,
-            min_improvement=told.min_improvement,
-            gap=told.gap,
-            confidence=told.confidence,
+            time_s=limits.time_s,
+            cost=limits.cost,
+            price_per_s=limits.price_per_s,
+            min_improvement=limits.min_improvement,
+            gap=limits.gap,
+            confidence=limits.confidence,
         )
 
 

@@ -74,9 +74,9 @@ class DurabilityContract:
         self, url: str
     ) -> None:
         writers = [_writer(url, rounds=60) for _ in range(2)]
-        said = [writer.communicate(timeout=_TIMEOUT_S)[0] for writer in writers]
+        outputs = [writer.communicate(timeout=_TIMEOUT_S)[0] for writer in writers]
         assert [writer.returncode for writer in writers] == [0, 0]
-        numbers = [_parse_promises(text)["added"] for text in said]
+        numbers = [_parse_promises(text)["added"] for text in outputs]
         assert [len(mine) for mine in numbers] == [60 * SIZE] * 2
         with _open(url) as storage:
             everyone = list(range(120 * SIZE))
@@ -135,13 +135,13 @@ def _kill_writer(url: str, after_s: float) -> str:
         return first + writer.stdout.read()  # communicate() would lose the buffer of readline()
 
 
-def _parse_promises(said: str) -> dict[str, list[int]]:
+def _parse_promises(output: str) -> dict[str, list[int]]:
     """Return the numbers that the writer printed as stored, by action such as ``added``.
 
     A truncated last line is ignored.
     """
     found: dict[str, list[int]] = defaultdict(list)
-    for line in said.splitlines(keepends=True):
+    for line in output.splitlines(keepends=True):
         if line.endswith("\n"):
             verb, *numbers = line.split()
             found[verb] += map(int, numbers)

@@ -106,7 +106,7 @@ class EvaluatorContract:
         return make()
 
     @pytest.fixture
-    def told(self, evaluator: Evaluator, batch: Batch) -> Metrics:
+    def metrics(self, evaluator: Evaluator, batch: Batch) -> Metrics:
         """Return the metrics of the batch; override with a wider fixture scope if it is slow."""
         return evaluator.evaluate(batch)
 
@@ -119,45 +119,45 @@ class EvaluatorContract:
         assert len(batch) >= 2
 
     def test_it_gives_the_same_row_whatever_the_batch_around_it(
-        self, evaluator: Evaluator, batch: Batch, told: Metrics, noisy: frozenset[str]
+        self, evaluator: Evaluator, batch: Batch, metrics: Metrics, noisy: frozenset[str]
     ) -> None:
         backwards = evaluator.evaluate(batch.take(np.arange(len(batch))[::-1]))
         for row in range(len(batch)):
             alone = evaluator.evaluate(batch.take(np.array([row])))
             wanted = pytest.approx(_row(alone, 0, noisy), rel=1e-12, nan_ok=True)
-            assert _row(told, row, noisy) == wanted
+            assert _row(metrics, row, noisy) == wanted
             assert _row(backwards, len(batch) - 1 - row, noisy) == wanted
 
     def test_it_provides_every_metric_that_it_declares_for_every_row_without_a_fault(
-        self, evaluator: Evaluator, batch: Batch, told: Metrics
+        self, evaluator: Evaluator, batch: Batch, metrics: Metrics
     ) -> None:
-        good = np.array([row for row in range(len(batch)) if row not in told.faults])
+        good = np.array([row for row in range(len(batch)) if row not in metrics.faults])
         assert len(good)
         assert evaluator.provides
         for name in evaluator.provides:
-            values = np.asarray(told.columns[name])
+            values = np.asarray(metrics.columns[name])
             assert values.shape == (len(batch),)
             assert values.dtype == np.float64
-            unsaid = [row for row in good.tolist() if row not in told.undefined.get(name, {})]
+            unsaid = [row for row in good.tolist() if row not in metrics.undefined.get(name, {})]
             assert np.isfinite(values[unsaid]).all()
 
-    def test_what_is_said_to_be_a_part_sums_to_the_whole(
-        self, evaluator: Evaluator, batch: Batch, told: Metrics
+    def test_what_is_declared_a_part_sums_to_the_total(
+        self, evaluator: Evaluator, batch: Batch, metrics: Metrics
     ) -> None:
-        good = np.array([row for row in range(len(batch)) if row not in told.faults])
+        good = np.array([row for row in range(len(batch)) if row not in metrics.faults])
         for whole in {m.part_of for m in evaluator.provides.values()} - {""}:
             parts = [m for m in evaluator.provides.values() if m.part_of == whole]
             assert {part.unit for part in parts} == {evaluator.provides[whole].unit}
-            total = np.sum([told.columns[part.name][good] for part in parts], axis=0)
-            assert total == pytest.approx(told.columns[whole][good], rel=1e-9)
+            total = np.sum([metrics.columns[part.name][good] for part in parts], axis=0)
+            assert total == pytest.approx(metrics.columns[whole][good], rel=1e-9)
 
-    def test_a_metric_with_words_tells_the_place_of_one(
-        self, evaluator: Evaluator, batch: Batch, told: Metrics
+    def test_a_metric_with_words_is_the_index_of_one(
+        self, evaluator: Evaluator, batch: Batch, metrics: Metrics
     ) -> None:
-        good = np.array([row for row in range(len(batch)) if row not in told.faults])
+        good = np.array([row for row in range(len(batch)) if row not in metrics.faults])
         for name, metric in evaluator.provides.items():
             if metric.words:
-                assert set(told.columns[name][good]) <= set(range(len(metric.words)))
+                assert set(metrics.columns[name][good]) <= set(range(len(metric.words)))
 
     def test_its_units_are_units(self, evaluator: Evaluator) -> None:
         for name, metric in evaluator.provides.items():
@@ -184,8 +184,8 @@ class EvaluatorContract:
         got = evaluator.evaluate(batch.renamed({name: name for name in needed}))
         assert set(got.columns) >= set(evaluator.provides)
 
-    def test_a_rows_fault_is_told_in_faults(self, batch: Batch, told: Metrics) -> None:
-        for row, fault in told.faults.items():
+    def test_a_rows_fault_is_in_faults(self, batch: Batch, metrics: Metrics) -> None:
+        for row, fault in metrics.faults.items():
             assert 0 <= row < len(batch)
             assert isinstance(fault, Fault)
             assert fault.kind in get_args(FaultKind)
@@ -202,13 +202,13 @@ class EvaluatorContract:
         assert not (pure and started_programs(evaluator))
 
     def test_it_survives_pickling(
-        self, evaluator: Evaluator, batch: Batch, told: Metrics, noisy: frozenset[str]
+        self, evaluator: Evaluator, batch: Batch, metrics: Metrics, noisy: frozenset[str]
     ) -> None:
         again: Evaluator = pickle.loads(pickle.dumps(evaluator))  # noqa: S301 - our own bytes
         assert again.provides == evaluator.provides
         assert (again.reads, again.optional) == (evaluator.reads, evaluator.optional)
         assert (again.kind, again.version) == (evaluator.kind, evaluator.version)
-        _same(again.evaluate(batch), told, len(batch), noisy)
+        _same(again.evaluate(batch), metrics, len(batch), noisy)
 
     def test_it_is_cheap_to_make(self, make: Callable[[], Evaluator]) -> None:
         modules = _modules_after(make)

@@ -20,7 +20,7 @@ from dse.testing.problems import pocket_codesign
 
 Make = Callable[[Problem], Optimizer]
 
-_TOLD = 12
+_FINISHED = 12
 
 
 class OptimizerContract:
@@ -44,11 +44,11 @@ class OptimizerContract:
     @pytest.fixture
     def history(self, known: Known) -> list[Trial]:
         """Return finished trials of all kinds: feasible, infeasible, failed."""
-        designs = fresh(known.problem.space, _TOLD, np.random.default_rng(5), ())
+        designs = fresh(known.problem.space, _FINISHED, np.random.default_rng(5), ())
         trials = known.finished(designs)
         return [*trials[:-2], _crash_trial(trials[-2]), _impossible(trials[-1])]
 
-    def test_told_the_same_it_asks_the_same(
+    def test_given_the_same_it_asks_the_same(
         self, make: Make, known: Known, history: list[Trial]
     ) -> None:
         one, other = make(known.problem), make(known.problem)
@@ -81,15 +81,15 @@ class OptimizerContract:
         optimizer.tell(history)
         assert all(design in known.problem.space for design in early + optimizer.ask(3))
 
-    def test_what_it_asks_is_neither_told_nor_pending_nor_asked_twice(
+    def test_what_it_asks_is_neither_finished_nor_pending_nor_asked_twice(
         self, make: Make, known: Known, history: list[Trial]
     ) -> None:
         optimizer = make(known.problem)
-        told = [trial.design for trial in history]
-        pending = fresh(known.problem.space, 3, np.random.default_rng(6), told)
+        earlier = [trial.design for trial in history]
+        pending = fresh(known.problem.space, 3, np.random.default_rng(6), earlier)
         optimizer.tell(history)
         asked = optimizer.ask(3, pending)
-        assert len({*told, *pending, *asked}) == len(told) + 3 + 3
+        assert len({*earlier, *pending, *asked}) == len(earlier) + 3 + 3
 
     def test_it_asks_as_many_as_are_wanted_while_there_are_enough(
         self, make: Make, known: Known
@@ -126,7 +126,9 @@ class OptimizerContract:
         optimizer.tell([_impossible(trial) for trial in history[1::2]])
         assert optimizer.ask(1)[0] not in [trial.design for trial in history]
 
-    def test_its_events_are_told_once(self, make: Make, known: Known, history: list[Trial]) -> None:
+    def test_its_events_are_reported_once(
+        self, make: Make, known: Known, history: list[Trial]
+    ) -> None:
         optimizer = make(known.problem)
         optimizer.tell(history)
         optimizer.ask(1)

@@ -88,8 +88,8 @@ class OutageContract:
             if place:
                 first = len(faulty.calls) + (name == "report")  # it counts the reports before
                 faulty.mishaps = {first: mishap}
-            said = _CALLS[name](driver, own)
-            found.append((said, _dump_storage(storage)))
+            answer = _CALLS[name](driver, own)
+            found.append((answer, _dump_storage(storage)))
             for study in storage.studies():
                 storage.delete(study)
         assert found[0] == found[1]

@@ -188,7 +188,7 @@ class QueueingContract:
         assert [trial.number for trial in again.trials] == [0, 2, 3]
         assert again.inherited == frozenset()
 
-    def test_a_take_tells_how_the_study_stands(self, begun: Queueing) -> None:
+    def test_a_take_shows_how_the_study_stands(self, begun: Queueing) -> None:
         begun.add(STUDY, DESIGNS[:2], Ask(seconds=0.5, worker=2, ahead=1))
         begun.leave(STUDY, 1)
         begun.finish(STUDY, {3: DONE})

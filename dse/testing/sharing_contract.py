@@ -157,8 +157,8 @@ class SharingContract:
     def test_drivers_are_numbered_and_kept_as_they_entered(self, begun: Storage) -> None:
         assert begun.enter(STUDY, HERE) == 2
         first = begun.drivers(STUDY)[0]
-        told = (first.id, first.host, first.pid, first.started, first.beat, first.left)
-        assert told == (0, HERE.host, HERE.pid, HERE.started, 0, False)
+        entered = (first.id, first.host, first.pid, first.started, first.beat, first.left)
+        assert entered == (0, HERE.host, HERE.pid, HERE.started, 0, False)
         assert first.provenance == HERE.provenance
         assert [driver.id for driver in begun.drivers(STUDY)] == [0, 1, 2]
 
@@ -169,7 +169,9 @@ class SharingContract:
 
     @pytest.mark.parametrize("method", sorted(_DRIVEN))
     @pytest.mark.parametrize("driver", [2, -1])
-    def test_who_never_entered_is_told(self, begun: Storage, method: str, driver: int) -> None:
+    def test_a_driver_that_never_entered_is_refused(
+        self, begun: Storage, method: str, driver: int
+    ) -> None:
         with pytest.raises(StudyError, match=f"no driver {driver}"):
             _DRIVEN[method](begun, driver)
 
@@ -225,7 +227,7 @@ class SharingContract:
         ]
         assert [trial.attempts for trial in begun.trials(STUDY)] == [1, 2, 0, 0]
 
-    def test_what_is_new_is_told_without_what_is_known(self, begun: Storage) -> None:
+    def test_news_is_returned_without_what_is_known(self, begun: Storage) -> None:
         begun.finish(STUDY, {3: DONE, 0: CRASHED})
         begun.add(STUDY, DESIGNS[:2])
         begun.finish(STUDY, {4: DONE, 1: DONE})

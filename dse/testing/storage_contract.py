@@ -189,7 +189,7 @@ class StorageContract:
         assert storage.spec(STUDY) is None
 
     @pytest.mark.parametrize("method", sorted(_METHODS))
-    def test_a_study_that_is_not_there_is_said_to_be_missing(
+    def test_a_study_that_is_not_there_is_reported_as_missing(
         self, begun: Storage, method: str
     ) -> None:
         with pytest.raises(StudyError, match="there is no study 'another'"):
@@ -326,5 +326,5 @@ class StorageContract:
         assert begun.events(STUDY) == [first, second, first]
 
 
-def _add_two(storage: Storage, told: int) -> list[int]:
-    return [trial.number for trial in storage.add(STUDY, DESIGNS[:2], Ask(told=told))]
+def _add_two(storage: Storage, finished: int) -> list[int]:
+    return [trial.number for trial in storage.add(STUDY, DESIGNS[:2], Ask(told=finished))]

@@ -44,8 +44,8 @@ def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
 
 
 def _is_share(name: syntax.Name, units: Mapping[str, str]) -> bool:
-    told = units.get(name.name, "")
-    return told not in ("", TEXT) and unit(told) == unit("percent")
+    unit_of_name = units.get(name.name, "")
+    return unit_of_name not in ("", TEXT) and unit(unit_of_name) == unit("percent")
 
 
 def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Expression:
@@ -102,8 +102,8 @@ def _unit(  # noqa: C901, PLR0912 - one case per kind of node
 
 
 def _comparison(node: syntax.Compare, units: Mapping[str, str], text: str) -> None:
-    told = _agree(node.operands, _units(node, units, text), text)
-    if told == TEXT and not set(node.operators) <= {"==", "!="}:
+    agreed = _agree(node.operands, _units(node, units, text), text)
+    if agreed == TEXT and not set(node.operators) <= {"==", "!="}:
         raise SpecError(f"words have no order: {text!r}", hint="compare them with == or !=")
 
 
@@ -148,12 +148,12 @@ def _function(node: syntax.Call, units: Mapping[str, str], text: str) -> str:
     if node.function == "all_different":
         _agree(node.arguments, _units(node, units, text), text)
         return ""
-    told = [_number(argument, units, text) for argument in node.arguments]
+    found = [_number(argument, units, text) for argument in node.arguments]
     if node.function in ("min", "max", "sum"):
-        return _agree(node.arguments, told, text)
+        return _agree(node.arguments, found, text)
     if node.function == "product":
-        return reduce(_times, told)
-    argument = told[0]
+        return reduce(_times, found)
+    argument = found[0]
     if node.function == "abs":
         return argument
     if node.function == "sqrt":
@@ -178,12 +178,12 @@ def _units(node: syntax.Node, units: Mapping[str, str], text: str) -> list[str]:
     return [_unit(child, units, text) for child in syntax.children(node)]
 
 
-def _agree(nodes: Sequence[syntax.Node], told: Sequence[str], text: str) -> str:
+def _agree(nodes: Sequence[syntax.Node], found: Sequence[str], text: str) -> str:
     """Return the first operand's unit; raise SpecError if the operands' dimensions differ.
 
     A bare 0 fits any dimension.
     """
-    fixed = [u for u, node in zip(told, nodes, strict=True) if not _is_zero(node)] or [""]
+    fixed = [u for u, node in zip(found, nodes, strict=True) if not _is_zero(node)] or [""]
     for other in fixed[1:]:
         if (other == TEXT) != (fixed[0] == TEXT):
             raise SpecError(f"a word is compared with a number: {text!r}")

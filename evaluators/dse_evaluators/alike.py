@@ -11,14 +11,16 @@ from dse.core.metric import Fault, Metrics
 from dse.core.values import Ints, Mask, Value
 
 
-def told_once(batch: Batch, names: Iterable[str], told: Callable[[Batch], Metrics]) -> Metrics:
+def evaluate_distinct(
+    batch: Batch, names: Iterable[str], evaluate: Callable[[Batch], Metrics]
+) -> Metrics:
     """Return the metrics of n designs, evaluating those with equal values of ``names`` once.
 
     Where finding equal designs costs more than it saves, each is evaluated (see
     ``Batch.distinct``).
     """
     among = batch.distinct(names)
-    found = told(batch if among.place is None else batch.take(among.rows))
+    found = evaluate(batch if among.place is None else batch.take(among.rows))
     return Metrics(
         columns={name: among.spread(values) for name, values in found.columns.items()},
         faults=among.spread_rows(found.faults),
@@ -28,17 +30,17 @@ def told_once(batch: Batch, names: Iterable[str], told: Callable[[Batch], Metric
 def row_by_row(
     designs: Sequence[Mapping[str, float]],
     provides: Collection[str],
-    told: Callable[[Mapping[str, float]], Mapping[str, float] | str],
+    compute: Callable[[Mapping[str, float]], Mapping[str, float] | str],
 ) -> Metrics:
     """Return the metrics of n designs, evaluating equal ones once.
 
     Args:
         designs: the inputs of each design by name, all with the same names in the same order.
         provides: the names of the metrics.
-        told: computes the metrics of one design, or returns the reason why it is infeasible.
+        compute: computes the metrics of one design, or returns the reason why it is infeasible.
     """
     keys = [tuple(design.values()) for design in designs]
-    seen = {key: told(design) for key, design in dict(zip(keys, designs, strict=True)).items()}
+    seen = {key: compute(design) for key, design in dict(zip(keys, designs, strict=True)).items()}
     found = [seen[key] for key in keys]
     columns = {
         name: np.array([0.0 if isinstance(one, str) else one[name] for one in found])

@@ -44,12 +44,12 @@ def record_of(row: Mapping[str, str], kind: type[Record], **other: Any) -> Recor
         kind: a dataclass, as for :func:`read_records`.
         **other: values of fields that the row does not have as one cell.
     """
-    told = {
+    cells = {
         field.name: _parser_of(str(field.type))(row[field.name])
         for field in fields(kind)  # type: ignore[arg-type]  # mypy has no type for dataclasses
         if row.get(field.name) and field.name not in other
     }
-    return kind(**told, **other)
+    return kind(**cells, **other)
 
 
 def _parser_of(annotation: str) -> Callable[[str], Any]:

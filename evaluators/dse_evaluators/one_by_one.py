@@ -44,14 +44,14 @@ def one_by_one(
     faults: dict[int, Fault] = {}
     for row in range(len(batch)):
         try:
-            told = measured(batch.row(row))
+            answer = measured(batch.row(row))
         except InfeasibleError as error:
             faults[row] = Fault(kind="infeasible", reason=error.problem)
             continue
         except DseError as error:
             faults[row] = Fault(kind="raised", reason=str(error))
             continue
-        found = told if isinstance(told, Found) else Found(values=told)
+        found = answer if isinstance(answer, Found) else Found(values=answer)
         for name, value in found.values.items():
             columns[name][row] = value
         for name, error_of in found.errors.items():

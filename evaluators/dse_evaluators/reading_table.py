@@ -84,8 +84,8 @@ class Readings:
         Raises:
             SpecError: an option has an invalid value, or its unit does not fit.
         """
-        told = {name: value for name, value in vars(owner).items() if name in table}
-        return Readings(table).fixed({k: value for k, value in told.items() if value is not None})
+        given = {name: value for name, value in vars(owner).items() if name in table}
+        return Readings(table).fixed({k: value for k, value in given.items() if value is not None})
 
     def fixed(self, given: Mapping[str, Value]) -> Readings:
         """Return a copy with these inputs fixed for all designs; values may be texts (``1.2 GHz``).
@@ -101,8 +101,8 @@ class Readings:
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
         """
-        told = self._convert_given(usual)
-        table = {name: _with_default(self.table[name], value) for name, value in told.items()}
+        converted = self._convert_given(usual)
+        table = {name: _with_default(self.table[name], value) for name, value in converted.items()}
         return Readings({**self.table, **table}, self.settled)
 
     @property
@@ -142,8 +142,8 @@ class Readings:
         Raises:
             EvaluationError: a categorical value is not among those that its input takes.
         """
-        told = [name for name, one in self.table.items() if not isinstance(one, CheckedInput)]
-        return {name: self.column(name, batch) for name in told}
+        stored = [name for name, one in self.table.items() if not isinstance(one, CheckedInput)]
+        return {name: self.column(name, batch) for name in stored}
 
     def column(self, name: str, batch: Batch) -> Floats:
         """Return one input of n designs, (n,), as :meth:`columns` does; it must not be a text.
@@ -170,9 +170,9 @@ class Readings:
         for name in given:
             if name not in self.table:
                 raise SpecError(f"there is no knob {name!r}", hint=nearest(name, self.table))
-        told = {name: _in_unit(name, self.table[name], value) for name, value in given.items()}
-        self.check({name: (value,) for name, value in told.items()})
-        return told
+        converted = {name: _in_unit(name, self.table[name], value) for name, value in given.items()}
+        self.check({name: (value,) for name, value in converted.items()})
+        return converted
 
 
 _MOST_WORDS = 16

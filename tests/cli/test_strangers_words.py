@@ -220,16 +220,16 @@ def test_one_is_no_plural(folder):
     runner.invoke(app, ["run", "study.yaml", "--executor", "serial", "--quiet"])
     assert "front: 1 design, " in runner.invoke(app, ["status", "mine"]).stdout
     kept = next(one for one in storage_findings("sqlite:///dse.db") if one.part == "storage")
-    assert kept.told == "sqlite:///dse.db, 1 study"
+    assert kept.message == "sqlite:///dse.db, 1 study"
 
 
 def test_a_storage_that_is_no_url_is_told_with_one_way_to_mend_it(folder):
     (found,) = storage_findings("nope.db")
-    assert found.told == "nope.db: 'nope.db' is no URL of a storage"
+    assert found.message == "nope.db: 'nope.db' is no URL of a storage"
     assert found.mend == "of a file: sqlite:///nope.db"
 
 
 def test_a_folder_that_is_not_there_is_told_by_its_name(folder):
     found = {one.part: one for one in storage_findings(f"sqlite:///{folder}/not there/x.db")}
-    assert found["writing"].told == f"there is no folder {folder}/not there"
+    assert found["writing"].message == f"there is no folder {folder}/not there"
     assert found["writing"].mend == f"make it: mkdir -p '{folder}/not there'"

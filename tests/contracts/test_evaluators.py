@@ -112,7 +112,7 @@ class TestEveryEvaluator(EvaluatorContract):
 
     @pytest.fixture(scope="class")
     @classmethod
-    def told(cls, make: Callable[[], Evaluator], batch: Batch) -> Metrics:
+    def metrics(cls, make: Callable[[], Evaluator], batch: Batch) -> Metrics:
         """Asked once for all laws of an evaluator: some train a network to answer."""
         return make().evaluate(batch)
 

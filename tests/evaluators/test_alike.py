@@ -6,7 +6,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metrics
-from dse_evaluators.alike import fix_columns, gather_parts, groups, row_by_row, told_once
+from dse_evaluators.alike import evaluate_distinct, fix_columns, gather_parts, groups, row_by_row
 
 CODES = np.array([0, 1, 0, 1, 0])
 
@@ -15,7 +15,7 @@ def coded(values: tuple[object, ...] = ("a100", "h100")) -> Batch:
     return Batch({"device": Column.coded(values, CODES)}, len(CODES))
 
 
-def test_designs_that_agree_are_told_once():
+def test_designs_that_agree_are_evaluate_distinct():
     asked = []
 
     def told(batch: Batch) -> Metrics:
@@ -24,7 +24,7 @@ def test_designs_that_agree_are_told_once():
         at = int(np.flatnonzero(batch["device"] == "h100")[0])
         return Metrics(columns={"size": np.arange(2.0)}, faults={at: fault})
 
-    found = told_once(coded(), {"device"}, told)
+    found = evaluate_distinct(coded(), {"device"}, told)
     assert asked == [2]
     assert len(set(found.columns["size"][[0, 2, 4]])) == 1
     assert sorted(found.faults) == [1, 3]

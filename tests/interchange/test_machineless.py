@@ -196,6 +196,6 @@ def test_names_replace_whole_parts_of_paths():
     )
     assert names.text("/scratch/ann/x, ann, banns, /ann") == "/scratch/U/x, ann, banns, /ann"
     assert names.text("wolf") == "wolf"
-    assert names.said("on wolf, not wolfram: wolf.log") == "on M, not wolfram: M.log"
+    assert names.in_output("on wolf, not wolfram: wolf.log") == "on M, not wolfram: M.log"
     assert names.value({"/home/ann/p": ["/home/ann/p", 1, None]}) == {"P": ["P", 1, None]}
     assert names.text("base64:/home/ann") == "base64:/home/ann"

@@ -101,11 +101,11 @@ def test_of_too_many_parameters_the_weightiest_are_told_everywhere(made_up, monk
     monkeypatch.setattr("dse.report.answer.MOST_PARAMETERS", 2)
     answer = Answer.of(made_up.front, made_up.trials)
     first, second, *_, last = answer.varying
-    assert answer.told == (first, second)
+    assert answer.shown_parameters == (first, second)
     weighed = replace(answer, weighty=(last, first))
-    assert weighed.told == (first, last)
+    assert weighed.shown_parameters == (first, last)
     size = len(answer.varying)
-    assert weighed.untold == f"2 of {size} parameters are shown."
+    assert weighed.omission_note == f"2 of {size} parameters are shown."
     objectives = [objective.name for objective in made_up.problem.objectives]
     assert [spoke.title for spoke in spokes(weighed)] == [first, last, *objectives]
     (hover, *_) = hovers(weighed)
@@ -119,8 +119,8 @@ def test_of_too_many_parameters_the_weightiest_are_told_everywhere(made_up, monk
 
 def test_of_one_design_all_parameters_are_told(made_up) -> None:
     answer = Answer.of(made_up.front, made_up.trials).thin(1)
-    assert set(answer.told) == set(answer.trials[0].design)
-    assert answer.untold == ""
+    assert set(answer.shown_parameters) == set(answer.trials[0].design)
+    assert answer.omission_note == ""
 
 
 NOTHING = np.array([])

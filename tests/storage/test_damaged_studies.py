@@ -245,7 +245,7 @@ def test_a_list_of_few_trials_checks_them(file: Path) -> None:
 def test_doctor_names_each_damage(file: Path, statement: str, study: str, told: str) -> None:
     url = change(file, "DELETE FROM dse_pages", statement)
     broken = [one for one in storage_findings(url) if one.verdict is Verdict.BROKEN]
-    assert any(one.study == study and told in one.told and one.mend for one in broken)
+    assert any(one.study == study and told in one.message and one.mend for one in broken)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_doctor_counts_the_rows_that_are_sound(file: Path) -> None:
     found = list(storage_findings(url, lambda done, total: counts.append((done, total))))
     assert [one.verdict for one in found] == [Verdict.FINE] * 3
     (sums,) = [one for one in found if one.part == "check sums"]
-    assert sums.told == f"all {counts[-1][1]} rows are as they were written"
+    assert sums.message == f"all {counts[-1][1]} rows are as they were written"
     assert counts[-1][0] == counts[-1][1]
 
 

@@ -291,7 +291,7 @@ def test_damage_in_postgresql_is_salvaged_and_named(
         server.dispose()
         words = ("--salvage", "-o", "sound.jsonl", "--storage", url)
         assert dse("studies", "export", "bad", *words)["trials"] == left
-        found = [one.told for one in storage_findings(url) if one.verdict is Verdict.BROKEN]
+        found = [one.message for one in storage_findings(url) if one.verdict is Verdict.BROKEN]
         assert any(told in one for one in found)
         rows = dse("studies", "list", "--storage", url)
         assert told in rows[0]["problem"]

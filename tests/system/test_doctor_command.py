@@ -79,7 +79,7 @@ def test_a_package_that_is_too_old_is_told_with_what_is_asked_for(monkeypatch):
     monkeypatch.setattr("dse.services.doctor.packages.requires", lambda _: ["numpy>=99"])
     found = {one.part: one for one in package_findings()}
     assert found["packages"].verdict is Verdict.BROKEN
-    assert "not >=99" in found["packages"].told
+    assert "not >=99" in found["packages"].message
 
 
 def test_an_extra_that_is_missing_is_absent_with_its_command(monkeypatch):

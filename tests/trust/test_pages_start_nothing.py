@@ -98,7 +98,7 @@ async def first_two(told: AsyncGenerator[bytes, None]) -> bytes:
 def test_the_stream_of_events_starts_nothing(client, victim):
     house = client.app.state.house
     with traced(victim.code) as found:
-        said = asyncio.run(first_two(Listeners().told(house.watch, house.runners, "theirs")))
+        said = asyncio.run(first_two(Listeners().stream(house.watch, house.runners, "theirs")))
     assert b"event: state" in said
     assert found == []
     assert victim.left == []

@@ -21,7 +21,7 @@ def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]
     kind = str(spec.get("kind", "measured"))
     optional = [f"{one} (may be absent)" for one in spec["optional"]]
     reads = ["all parameters" if one == "*" else one for one in spec["reads"]]
-    told = [
+    rows = [
         ("reads", join_list([*reads, *optional]) or "no parameter"),
         ("called with", "columns of many designs" if spec.get("batch") else ""),
         ("version", str(spec["version"])),
@@ -35,4 +35,4 @@ def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]
         columns.append(
             TableColumn(heading="words", cells=[", ".join(one.words) for one in metrics])
         )
-    return framed(f"Evaluator {name}", table(columns), facts(told), beside=kind)
+    return framed(f"Evaluator {name}", table(columns), facts(rows), beside=kind)

@@ -126,8 +126,8 @@ def _rest(answer: Answer, shown: Answer) -> str:
         f"{designs:,} more design{'s' if designs > 1 else ''}" if designs > 0 else "",
         f"{parameters} more parameter{'s' if parameters > 1 else ''}" if parameters > 0 else "",
     ]
-    told = join_list([word for word in words if word])
-    return f"and {told}: {_FRAME}" if told else ""
+    listed = join_list([word for word in words if word])
+    return f"and {listed}: {_FRAME}" if listed else ""
 
 
 def _missing(answer: Answer) -> str:

@@ -49,8 +49,8 @@ def table(columns: Sequence[TableColumn]) -> str:
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Return (name, value) pairs as an HTML description list, without those of empty value."""
-    told = [pair for pair in pairs if pair[1]]
-    return call_macro(_PARTS, "facts", told, LONGEST) if told else ""
+    present = [pair for pair in pairs if pair[1]]
+    return call_macro(_PARTS, "facts", present, LONGEST) if present else ""
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:

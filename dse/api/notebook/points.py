@@ -131,10 +131,10 @@ def labels_of(front: ParetoSet) -> tuple[str, ...]:
         return ()
     names = entries(front.problem.space)[:_MOST_NAMES]
     values = front.losses * _signs(front.problem.objectives)
-    told = [_format_values(*pair) for pair in zip(front.problem.objectives, values.T, strict=True)]
+    texts = [_format_values(*pair) for pair in zip(front.problem.objectives, values.T, strict=True)]
     return tuple(
         "\n".join([f"trial {trial.number}", *words, design_text(names, trial.design)[:_LONGEST]])
-        for trial, *words in zip(front.trials, *told, strict=True)
+        for trial, *words in zip(front.trials, *texts, strict=True)
     )
 
 

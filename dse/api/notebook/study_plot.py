@@ -22,9 +22,9 @@ def picture(points: Points | None, objectives: Sequence[Objective], name: str) -
         ("others", "•", "other trials", others),
         ("outside", "\u00d7", "outside limits", len(points.outside) > 0),
     ]
-    told = f"{name}: {len(points.best)} designs on the front; {_along(points)}"
+    caption = f"{name}: {len(points.best)} designs on the front; {_along(points)}"
     legend = [(kind, sign, words) for kind, sign, words, is_there in marks if is_there]
-    return figure(scatter(points, told), legend, _remarks(points, objectives))
+    return figure(scatter(points, caption), legend, _remarks(points, objectives))
 
 
 def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:

@@ -62,7 +62,7 @@ def study_html(study: StudyEngine) -> str:
     answer = Answer.of(front, trials)
     proof = study.proof
     progress = BudgetProgress.of(trials, study.bounds())
-    told = [
+    rows = [
         *asked(problem),
         ("front", f"{'exact, ' if proof.exact else ''}{summary(front, answer)}"),
         ("failed", failed_note(proof)),
@@ -75,7 +75,7 @@ def study_html(study: StudyEngine) -> str:
         study.name,
         note(study.plan.question),
         side_by_side(
-            bar(progress.share, progress.words) + facts(told),
+            bar(progress.share, progress.words) + facts(rows),
             picture(points_of(front, trials), problem.objectives, study.name),
         ),
         beside="study",

@@ -29,7 +29,7 @@ def trials_html(trials: Trials, problem: Problem | None = None) -> str:
     known = problem.metrics if problem else {}
     metrics = _names(known, (trial.metrics for trial in shown))
     parameters = _names(units, (trial.design for trial in shown))
-    told = ", ".join(f"{count:,} {state.value}" for state, count in trials.counts.items())
+    summary = ", ".join(f"{count:,} {state.value}" for state, count in trials.counts.items())
     rest = [
         (len(trials) - len(shown), "earlier trial"),
         (len(metrics) - MOST_COLUMNS, "more metric"),
@@ -48,7 +48,7 @@ def trials_html(trials: Trials, problem: Problem | None = None) -> str:
             ]
         ),
         note(f"and {missing}: study.to_pandas()" if missing else ""),
-        beside=told or "none yet",
+        beside=summary or "none yet",
     )
 
 
@@ -85,8 +85,8 @@ def _parameters(
 
 def _faults(shown: Sequence[Trial]) -> list[TableColumn]:
     """Return a column with each trial's fault; no column if no trial has one."""
-    told = [f"{one.fault.kind}: {one.fault.reason}" if one.fault else "" for one in shown]
-    return [TableColumn(heading="fault", cells=told)] if any(told) else []
+    texts = [f"{one.fault.kind}: {one.fault.reason}" if one.fault else "" for one in shown]
+    return [TableColumn(heading="fault", cells=texts)] if any(texts) else []
 
 
 def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

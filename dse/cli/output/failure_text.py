@@ -17,9 +17,9 @@ _HEAD, _TAIL = 60, 240
 
 def gist(reason: str) -> str:
     """Return the reason of a failure as one text, with the middle cut out if it is long."""
-    told = reason.strip()
-    short = len(told) <= _HEAD + _TAIL
-    return told if short else f"{told[:_HEAD].rstrip()} … {told[-_TAIL:].lstrip()}"
+    text = reason.strip()
+    short = len(text) <= _HEAD + _TAIL
+    return text if short else f"{text[:_HEAD].rstrip()} … {text[-_TAIL:].lstrip()}"
 
 
 def are_in_vain(trials: Sequence[Trial]) -> bool:

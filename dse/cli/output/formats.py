@@ -10,7 +10,7 @@ from dse.cli.options import Format, print_texts
 
 
 def write_result(
-    output: Format, file: Path | None, told: Mapping[str, object], sheet: Callable[[], Any]
+    output: Format, file: Path | None, facts: Mapping[str, object], sheet: Callable[[], Any]
 ) -> None:
     """Print a result in a machine-readable format, or write it to a file.
 
@@ -25,7 +25,7 @@ def write_result(
     from dse.report.json.columns import csv_texts, parquet_bytes
 
     if output is Format.JSON:
-        write_texts(output, file, [json.dumps(told, indent=2, allow_nan=False) + "\n"])
+        write_texts(output, file, [json.dumps(facts, indent=2, allow_nan=False) + "\n"])
     elif output is Format.CSV:
         write_texts(output, file, csv_texts([sheet()]))
     elif file is None:

@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import OutputFormat, OutputOption, ToldOption, say, show, show_json, study_path
+from dse.cli.options import (
+    JsonOrTableOption,
+    OutputFormat,
+    OutputOption,
+    say,
+    show,
+    show_json,
+    study_path,
+)
 from dse.cli.space.space_options import SpaceFile, space_at, title_of
 from dse.report.json.atomic_file import write_whole
 from dse.report.schemas.space_schema import Translated
@@ -50,7 +58,7 @@ def export(
             help="Leave out rules that the other tool cannot express; the result is a superset.",
         ),
     ] = False,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Write a space as one flat YAML file, or as JSON for ConfigSpace or Optuna.
 
@@ -76,7 +84,7 @@ def import_(
         ),
     ] = None,
     path: OutputOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Read a space of ConfigSpace or Optuna, and write it as a space file.
 
@@ -109,7 +117,7 @@ def diff(
         ),
     ],
     *,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Show the changes between two spaces: parameters, domains, conditions and rules.
 
@@ -119,13 +127,13 @@ def diff(
     """
     from dse.services.space.space_conversion import differing
 
-    told = differing(space_at(old), space_at(new))
+    differences = differing(space_at(old), space_at(new))
     if output is OutputFormat.JSON:
-        show_json(told)
+        show_json(differences)
     else:
-        for sentence in told["differences"] or ["the same space"]:
+        for sentence in differences["differences"] or ["the same space"]:
             show(sentence)
-    if not told["same"]:
+    if not differences["same"]:
         raise typer.Exit(DIFFERENT)
 
 
@@ -134,12 +142,12 @@ def _give(text: str, path: Path | None, notes: Sequence[str], output: OutputForm
     if path is not None:
         write_whole(path, text)
     if output is OutputFormat.JSON:
-        told: Translated = {
+        facts: Translated = {
             "text": text,
             "file": None if path is None else str(path),
             "notes": list(notes),
         }
-        show_json(told)
+        show_json(facts)
         return
     for note in notes:
         say(f"note: {note}")

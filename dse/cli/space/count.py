@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dse.cli.options import OutputFormat, ToldOption, show, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, show, show_json
 from dse.cli.space.space_options import SetOption, SpaceFile, part_of, space_at
 
 
 def count(
-    file: SpaceFile, *, values: SetOption = None, output: ToldOption = OutputFormat.TABLE
+    file: SpaceFile, *, values: SetOption = None, output: JsonOrTableOption = OutputFormat.TABLE
 ) -> None:
     """Count the legal designs.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dse.cli.options import OutputFormat, ToldOption, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, show_json
 from dse.cli.space.space_options import SpaceFile, space_at, title_of
 
 
-def describe(file: SpaceFile, *, output: ToldOption = OutputFormat.TABLE) -> None:
+def describe(file: SpaceFile, *, output: JsonOrTableOption = OutputFormat.TABLE) -> None:
     """Describe a space: parameters, rules, what each rule removes, and what is left.
 
     "forbids" is the share of the designs, without any rules, that a rule excludes; "alone" is the

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from dse.cli.options import OutputFormat, ToldOption, show, show_json
+from dse.cli.options import JsonOrTableOption, OutputFormat, show, show_json
 from dse.cli.space.space_options import SetOption, SpaceFile, space_at
 
 ILLEGAL = 1
 
 
 def explain(
-    file: SpaceFile, *, values: SetOption = None, output: ToldOption = OutputFormat.TABLE
+    file: SpaceFile, *, values: SetOption = None, output: JsonOrTableOption = OutputFormat.TABLE
 ) -> None:
     """Explain why designs are possible or not, rule by rule.
 

@@ -90,8 +90,8 @@ def neighbours(
     design = design_with(space, settings(values or [], space), seed)
     near = space.neighbours(design)
     if output is ListFormat.JSON:
-        told: Neighbours = {"design": dict(design), "neighbours": list(plain_rows(space, near))}
-        show_json(told)
+        facts: Neighbours = {"design": dict(design), "neighbours": list(plain_rows(space, near))}
+        show_json(facts)
         return
     with allow_early_close():
         if output is ListFormat.CSV:

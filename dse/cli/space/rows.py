@@ -39,7 +39,7 @@ def plain_rows(space: DesignSpace, batch: Batch) -> Iterator[Row]:
 
 def changes(space: DesignSpace, design: Mapping[str, Value], near: Batch) -> list[str]:
     """Return how each design of ``near`` differs from ``design``: ``tp 2 -> 4, dp 8 -> 4``."""
-    told: list[list[str]] = [[] for _ in range(len(near))]
+    cells: list[list[str]] = [[] for _ in range(len(near))]
     for parameter in space.parameters:
         word = partial(value_text, unit=parameter.unit)
         before = design.get(parameter.name)
@@ -47,8 +47,8 @@ def changes(space: DesignSpace, design: Mapping[str, Value], near: Batch) -> lis
         for row, value in enumerate(_cells(near.columns[parameter.name], _same)):
             if value != before or type(value) is not type(before):
                 new = "absent" if value is None else word(value)
-                told[row].append(f"{parameter.name} {old} -> {new}")
-    return [", ".join(words) for words in told]
+                cells[row].append(f"{parameter.name} {old} -> {new}")
+    return [", ".join(words) for words in cells]
 
 
 def show_rows(space: DesignSpace, batch: Batch, output: str) -> None:

@@ -145,11 +145,11 @@ def _compare_columns(operator: str, left: Column, right: Column) -> Array:
         equal = _equal(left, right)
         return equal if operator == "==" else np.logical_not(equal)
     a, b = left.values, right.values
-    told = _ORDER[operator](a, b)
+    result = _ORDER[operator](a, b)
     if "f" not in (a.dtype.kind, b.dtype.kind):
-        return told
+        return result
     same = agree(a, b)
-    return told | same if operator in ("<=", ">=") else told & ~same
+    return result | same if operator in ("<=", ">=") else result & ~same
 
 
 def agree(a: Array, b: Array) -> Array:

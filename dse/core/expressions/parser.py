@@ -124,10 +124,10 @@ class _Parser:
         found = _TOKEN.match(self.text, self.place)
         if found is None or found.lastgroup is None:
             start = self.place + len(rest) - len(rest.lstrip())
-            said = self.text[start]
-            meant = _MEANT.get(self.text[start : start + 2]) or _MEANT.get(said)
+            character = self.text[start]
+            meant = _MEANT.get(self.text[start : start + 2]) or _MEANT.get(character)
             hint = f"write {meant}" if meant else ""
-            raise self._error(f"unexpected character {said!r}", start, hint)
+            raise self._error(f"unexpected character {character!r}", start, hint)
         self.place = found.end()
         kind, words = found.lastgroup, found.group(found.lastgroup)
         if kind == "name" and words in RESERVED:

@@ -48,16 +48,16 @@ def format_node(node: syntax.Node) -> str:
     Raises:
         SpecError: the tree holds a value that the language cannot express, such as infinity.
     """
-    return _said(node)[0]
+    return _format_node(node)[0]
 
 
 def _at(node: syntax.Node, least: _Tightness) -> str:
     """Return the node as text, in parentheses if its precedence is below ``least``."""
-    text, level = _said(node)
+    text, level = _format_node(node)
     return text if level >= least else f"({text})"
 
 
-def _said(  # noqa: C901, PLR0912 - one case per kind of node
+def _format_node(  # noqa: C901, PLR0912 - one case per kind of node
     node: syntax.Node,
 ) -> tuple[str, _Tightness]:
     match node:
@@ -144,7 +144,7 @@ def _chain(node: syntax.Compare) -> str:
 
 def _logic(node: syntax.Logic) -> tuple[str, _Tightness]:
     if len(node.operands) == 1:
-        return _said(node.operands[0])
+        return _format_node(node.operands[0])
     own, least = _LOGIC[node.operator]
     words = [_at(operand, least) for operand in node.operands]
     if node.operator == "->":  # it groups to the right, so the last operand may be one itself

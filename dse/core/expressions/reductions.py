@@ -105,14 +105,14 @@ def sums(arguments: Sequence[Part]) -> Items:
             second is not a list with one number per link.
     """
     parts, values = arguments
-    told = sizes(parts)
+    part_sizes = sizes(parts)
     assert isinstance(parts, Items)
     figures = [fold_constant(node) for node in values.all] if isinstance(values, Items) else []
     if not figures or not all(isinstance(figure, syntax.Number) for figure in figures):
         raise SpecError("sums needs a list of numbers", hint="sums(stages, layers.weights)")
     numbers = [figure for figure in figures if isinstance(figure, syntax.Number)]
     before = [0, *accumulate(figure.value for figure in numbers)]
-    last = told.nodes[-1]
+    last = part_sizes.nodes[-1]
     end = last.left if isinstance(last, syntax.Binary) else last
     if not isinstance(end, syntax.Number) or end.value != len(numbers):
         size = end.value if isinstance(end, syntax.Number) else "?"
@@ -126,7 +126,7 @@ def sums(arguments: Sequence[Part]) -> Items:
     ends.append(syntax.Number(before[-1], unit))
     inner = [syntax.Binary("-", right, left) for left, right in pairwise(ends)]
     name = f"sums({parts.name})"
-    return Items(name=name, owner=name, keys=told.keys, nodes=(ends[0], *inner))
+    return Items(name=name, owner=name, keys=part_sizes.keys, nodes=(ends[0], *inner))
 
 
 def within(arguments: Sequence[Part]) -> Part:
@@ -148,9 +148,9 @@ def fold_constant(node: syntax.Node) -> syntax.Node:
     unit = _settled_unit(node)
     if unit is None:
         return node
-    told = Expression("", node).values({}, 1)
-    value = told.values[0].item()
-    if told.absent is not None or (isinstance(value, float) and not math.isfinite(value)):
+    result = Expression("", node).values({}, 1)
+    value = result.values[0].item()
+    if result.absent is not None or (isinstance(value, float) and not math.isfinite(value)):
         return node
     return literal(value, unit)
 

@@ -14,7 +14,7 @@ from dse.core.values import Value
 Shown = Callable[[float, str], str]
 """Formatter of a number and its coherent unit for display."""
 
-_Told = tuple[str, str]
+_Change = tuple[str, str]
 """A parameter's name, and the rest of the sentence about it."""
 
 _MANY = 8
@@ -77,7 +77,7 @@ class _Words:
         return f"{low} .. {high}{step}"
 
 
-def _parameters(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iterator[_Told]:
+def _parameters(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iterator[_Change]:
     for name in sorted(old.keys() | new.keys(), key=_natural):
         before, after = old.get(name), new.get(name)
         if before is None:
@@ -86,7 +86,7 @@ def _parameters(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -
         elif after is None:
             yield name, f"is gone; it was {words.domain(before)}"
         elif before != after:
-            yield from ((name, told) for told in _describe_change(before, after, words))
+            yield from ((name, change) for change in _describe_change(before, after, words))
 
 
 def _describe_change(
@@ -105,8 +105,8 @@ def _describe_change(
         yield from _list(old, new, words)
     elif _ends(old) != _ends(new):
         how = {(True, False): "wider", (False, True): "narrower"}
-        told = how.get((_inside(old, new), _inside(new, old)), "changed")
-        yield f"is {told}: it was {words.domain(old)}, now it is {words.domain(new)}"
+        comparison = how.get((_inside(old, new), _inside(new, old)), "changed")
+        yield f"is {comparison}: it was {words.domain(old)}, now it is {words.domain(new)}"
 
 
 def _list(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _list(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iter
         yield f"has another order: {words.domain(new)}; it was {words.domain(old)}"
 
 
-def _conditions(before: Outline, after: Outline) -> Iterator[_Told]:
+def _conditions(before: Outline, after: Outline) -> Iterator[_Change]:
     old, new = before["conditions"], after["conditions"]
     for name in sorted(old.keys() | new.keys(), key=_natural):
         was, now = old.get(name), new.get(name)
@@ -131,8 +131,8 @@ def _conditions(before: Outline, after: Outline) -> Iterator[_Told]:
         elif now is None:
             yield name, f"always exists now; it did only when {was['text']!r}"
         elif was["hash"] != now["hash"]:
-            told = f"exists when {now['text']!r} now; it did when {was['text']!r}"
-            yield name, told + _data(was["text"], now["text"])
+            change = f"exists when {now['text']!r} now; it did when {was['text']!r}"
+            yield name, change + _data(was["text"], now["text"])
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -141,9 +141,9 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def _merge_sentences(told: Iterator[_Told]) -> Iterator[str]:
+def _merge_sentences(changes: Iterator[_Change]) -> Iterator[str]:
     """Yield the sentences, with equal ones about consecutive members of a list merged into one."""
-    for (_, words), group in groupby(told, key=lambda one: (one[0].partition("[")[0], one[1])):
+    for (_, words), group in groupby(changes, key=lambda one: (one[0].partition("[")[0], one[1])):
         names = [name for name, _ in group]
         who = names[0] if len(names) == 1 else f"each of {names[0]} to {names[-1]}"
         yield f"{who} {words}"

@@ -78,10 +78,10 @@ def sides(rule: Rule, values: Mapping[str, Value]) -> str:
     if rule.kind != "constraint" or not isinstance(node, Compare):
         return ""
     columns = {name: Column.of([values.get(name)]) for name in rule.names}
-    told = [Expression("", operand).values(columns, 1) for operand in node.operands]
-    if any(side.absent is not None and side.absent[0] for side in told):
+    columns_of_operands = [Expression("", operand).values(columns, 1) for operand in node.operands]
+    if any(side.absent is not None and side.absent[0] for side in columns_of_operands):
         return ""
-    come = [_plain(side.values[0]) for side in told]
+    come = [_plain(side.values[0]) for side in columns_of_operands]
     words = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in come]
     if len(set(words)) < len(set(come)):
         words = [str(value) for value in come]

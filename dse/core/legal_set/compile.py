@@ -33,10 +33,10 @@ def compile_legal(
     real_names = {real.name for real in reals}
     plain = [rule for rule in constraints if not rule.names & real_names]
     mixed = tuple(rule for rule in constraints if rule.names & real_names)
-    told = [name for name, rule in conditions.items() if rule.names & real_names]
-    if set(told) - real_names:
+    on_reals = [name for name, rule in conditions.items() if rule.names & real_names]
+    if set(on_reals) - real_names:
         raise DesignError(
-            f"{min(set(told) - real_names)} cannot be active by the value of a real parameter",
+            f"{min(set(on_reals) - real_names)} cannot be active by the value of a real parameter",
             hint="give the real parameter a step, so that it has finitely many values",
         )
     inner = {name: rule for name, rule in conditions.items() if name not in real_names}

@@ -343,10 +343,10 @@ class _Growth:
         """
         alive = np.ones(self.states, dtype=bool)
         for rule in self.touched:
-            told = self.intervals.fate(rule.node, self.states)
-            if told is not None:
-                alive &= ~told.broken
-                rule.kept = told.kept
+            fate = self.intervals.fate(rule.node, self.states)
+            if fate is not None:
+                alive &= ~fate.broken
+                rule.kept = fate.kept
         for rule in self.touched:
             if rule.kept is not None:
                 rule.kept = rule.kept[alive]

@@ -27,7 +27,7 @@ _END_S = 10.0
 _STARTS = 4
 """Number of consecutive workers that die before a task has begun after which the task fails."""
 
-Told = tuple[int, int | None, Mapping[str, float]]
+WorkerReport = tuple[int, int | None, Mapping[str, float]]
 """Report: a trial's number, a step and metrics; a step of ``None`` reports the start time."""
 
 BEGUN_AT = "begun_at"
@@ -55,7 +55,7 @@ class WorkerActor:
         self._timeout_s = timeout_s
         self._over = Event()
         self._one = Lock()
-        self._reports: SimpleQueue[Told] = SimpleQueue()
+        self._reports: SimpleQueue[WorkerReport] = SimpleQueue()
         self._words: SimpleQueue[bool] = SimpleQueue()
         self._driven = self._begun()
 
@@ -75,7 +75,7 @@ class WorkerActor:
                 self._driven = self._begun()
             return self._outcome(task)
 
-    def report(self) -> Told:
+    def report(self) -> WorkerReport:
         """Wait for the next report of intermediate metrics from the running task; return it.
 
         The task waits until :meth:`answer` is called.

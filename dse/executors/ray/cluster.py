@@ -116,8 +116,8 @@ class RayCluster:
 
     def events(self) -> list[Event]:
         """Return texts for the user since the last call, such as lost workers."""
-        told, self._events = self._events, []
-        return told
+        taken, self._events = self._events, []
+        return taken
 
     def _collect_outcomes(self, timeout_s: float | None) -> dict[int, Outcome]:
         until = math.inf if timeout_s is None else time.monotonic() + timeout_s

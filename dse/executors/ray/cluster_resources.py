@@ -9,7 +9,7 @@ from dse.errors import PluginError
 from dse.protocols import Needs
 from dse.units import units
 
-_TOLD_NODES = 5
+_SHOWN_NODES = 5
 _OWN = {"CPU": "cpu", "GPU": "gpu", "memory": "memory"}
 _HIDDEN = ("node:", "accelerator_type:", "object_store_memory")
 
@@ -41,11 +41,11 @@ def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
     """
     rooms = sum(node.rooms(wanted) for node in nodes)
     if rooms == 0:
-        told = [f"{node.name} ({_format_amounts(node.offers)})" for node in nodes[:_TOLD_NODES]]
-        more = f" and {len(nodes) - _TOLD_NODES} more" if len(nodes) > _TOLD_NODES else ""
+        listed = [f"{node.name} ({_format_amounts(node.offers)})" for node in nodes[:_SHOWN_NODES]]
+        more = f" and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""
         raise PluginError(
             f"no node offers {_format_amounts(wanted)}; "
-            f"the cluster has {', '.join(told) or 'no node'}{more}",
+            f"the cluster has {', '.join(listed) or 'no node'}{more}",
             hint="reduce the evaluator's 'resources', or start a node that offers them",
         )
     return rooms

@@ -280,11 +280,11 @@ def _hush_client() -> None:
     logging.getLogger("ray.util.client.logsclient").setLevel(logging.ERROR)
     before = threading.excepthook
 
-    def told(fault: threading.ExceptHookArgs) -> None:
+    def hook(fault: threading.ExceptHookArgs) -> None:
         if fault.exc_type is not ValueError or "Channel closed" not in str(fault.exc_value):
             before(fault)
 
-    threading.excepthook = told
+    threading.excepthook = hook
 
 
 def _first_line(error: Exception) -> str:

@@ -174,9 +174,9 @@ def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
 def end_workers(ray: Any, workers: Sequence[RayWorker]) -> None:
     """End all workers and their processes; workers that do not respond in time are killed."""
     with suppress(ray.exceptions.RayError):
-        told = [worker.leave() for worker in workers if worker.placed]
-        if told:
-            ray.wait(told, num_returns=len(told), timeout=_END_S)
+        leaving = [worker.leave() for worker in workers if worker.placed]
+        if leaving:
+            ray.wait(leaving, num_returns=len(leaving), timeout=_END_S)
     for worker in workers:
         worker.drop()
 

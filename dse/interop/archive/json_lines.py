@@ -36,8 +36,8 @@ _AGAIN = "export it again: dse studies export NAME -o FILE"
 
 def header(record: Portable) -> str:
     """Return the first line of the file: format version, study, specification, units and goals."""
-    told = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
-    return _line("study", told)
+    facts = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
+    return _line("study", facts)
 
 
 def trial_line(trial: Trial, place: int | None) -> str:
@@ -77,9 +77,9 @@ def write_lines(record: Portable, file: BinaryIO) -> str:
     counts = dict.fromkeys(("trials", *(part for part, _ in _EVERYTHING_ELSE.values())), 0)
     trials = (("trials", trial_line(trial, place)) for trial, place in record.placed_trials())
     for part, line in chain([("", header(record))], trials, other_lines(record)):
-        told = line.encode()
-        digest.update(told)
-        file.write(told)
+        encoded = line.encode()
+        digest.update(encoded)
+        file.write(encoded)
         if part:
             counts[part] += 1
     file.write(_line("end", {**counts, "sha256": digest.hexdigest()}).encode())
@@ -123,9 +123,9 @@ class JsonLinesReader:
         Raises:
             StorageError: the line is damaged, or inconsistent with earlier ones.
         """
-        kind, told = _parse_line(line, where)
+        kind, fields = _parse_line(line, where)
         try:
-            self._take(kind, told)
+            self._take(kind, fields)
         except StorageError as error:
             raise error.at(where) from error
         return kind
@@ -153,44 +153,44 @@ class JsonLinesReader:
             trials=tuple(self._trials),
             finished_order=tuple(self._places[place] for place in sorted(self._places)),
             **{part: tuple(found) for part, found in self._parts.items()},
-            about={name: told for name, told in self._head.items() if name not in names},
+            about={name: value for name, value in self._head.items() if name not in names},
         )
 
-    def _take(self, kind: str, told: Any) -> None:
+    def _take(self, kind: str, fields: Any) -> None:
         if (kind == "study") == bool(self._head):
             raise StorageError(
                 f"a {kind!r} is in the wrong place", hint="is this an exported study?"
             )
         if kind == "study":
-            self._head = _checked_header(told)
+            self._head = _checked_header(fields)
         elif kind == "trial":
-            place = told.pop("finished", None) if isinstance(told, dict) else None
-            self.add(noun_of(Trial, told), place)
+            place = fields.pop("finished", None) if isinstance(fields, dict) else None
+            self.add(noun_of(Trial, fields), place)
         elif kind == "end":
-            self.end = told if isinstance(told, dict) else {}
+            self.end = fields if isinstance(fields, dict) else {}
         elif kind in _EVERYTHING_ELSE:
             part, noun = _EVERYTHING_ELSE[kind]
-            self._parts[part].append(noun_of(noun, told))
+            self._parts[part].append(noun_of(noun, fields))
         else:
             raise StorageError(f"{kind[:60]!r} is not a part of a study")
 
 
-def _checked_header(told: Any) -> dict[str, Any]:
-    if not isinstance(told, dict) or not isinstance(told.get("format"), int):
+def _checked_header(fields: Any) -> dict[str, Any]:
+    if not isinstance(fields, dict) or not isinstance(fields.get("format"), int):
         raise StorageError("this is no study that was exported")
-    if told["format"] > VERSION:
+    if fields["format"] > VERSION:
         raise StorageError(
-            f"the file has format {told['format']}, and this program reads up to {VERSION}",
+            f"the file has format {fields['format']}, and this program reads up to {VERSION}",
             hint="upgrade: pip install --upgrade dse-engine",
         )
-    if not isinstance(told.get("study"), str) or not isinstance(told.get("spec"), dict):
+    if not isinstance(fields.get("study"), str) or not isinstance(fields.get("spec"), dict):
         raise StorageError("the file lacks the name or the spec of its study")
-    return told
+    return fields
 
 
-def _line(kind: str, told: Mapping[str, Any]) -> str:
+def _line(kind: str, fields: Mapping[str, Any]) -> str:
     try:
-        text = json.dumps({kind: told}, separators=(",", ":"), allow_nan=False)[:-1]
+        text = json.dumps({kind: fields}, separators=(",", ":"), allow_nan=False)[:-1]
     except (TypeError, ValueError) as error:
         raise StorageError(f"this {kind} cannot be written as JSON: {error}") from error
     return f'{text},"crc32":"{zlib.crc32(text.encode()):08x}"}}\n'
@@ -206,10 +206,10 @@ def _parse_line(line: bytes, where: str) -> tuple[str, Any]:
     if f"{zlib.crc32(found[1]):08x}".encode() != found[2]:
         raise StorageError("the line is damaged: its check sum differs", where=where, hint=_AGAIN)
     try:
-        [(kind, told)] = json.loads(found[1] + b"}", parse_constant=_refuse_constant).items()
+        [(kind, fields)] = json.loads(found[1] + b"}", parse_constant=_refuse_constant).items()
     except (AttributeError, RecursionError, ValueError) as error:
         raise StorageError(f"the line cannot be read: {error}", where=where) from error
-    return kind, told
+    return kind, fields
 
 
 def _refuse_constant(word: str) -> Any:

@@ -171,11 +171,11 @@ def _record(file: parquet.ParquetFile, where: str) -> Record:
     return record
 
 
-def _check_size(told: parquet.FileMetaData, where: str) -> None:
-    groups = [told.row_group(place) for place in range(told.num_row_groups)]
-    if told.num_rows > MOST_ROWS or sum(group.total_byte_size for group in groups) > MOST_BYTES:
+def _check_size(metadata: parquet.FileMetaData, where: str) -> None:
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    if metadata.num_rows > MOST_ROWS or sum(group.total_byte_size for group in groups) > MOST_BYTES:
         raise StorageError(
-            f"the file is too large for a study: it has {told.num_rows:,} rows",
+            f"the file is too large for a study: it has {metadata.num_rows:,} rows",
             where=where,
         )
 
@@ -204,8 +204,8 @@ def _field(place: Place, kind: ColumnKind, about: Mapping[str, Any]) -> pa.Field
         unit = {"unit": "s"} if name in ("cost_s", *TIMES) else {}  # times: since 1970, UTC
         return kind.field(name if of == "trial" else f"{of}.{name}", {"of": of, **unit})
     unit = about.get(_MAPS[of], {}).get(name, {}).get("unit", "")
-    told = {"of": of, "name": json.dumps(name), "unit": unit}
-    return kind.field(f"{of}.{_shown(name)}", told)
+    facts = {"of": of, "name": json.dumps(name), "unit": unit}
+    return kind.field(f"{of}.{_shown(name)}", facts)
 
 
 def _order(place: Place) -> tuple[int, str]:
@@ -252,15 +252,15 @@ def _place(field: pa.Field) -> tuple[str, str]:
 def _trial(
     places: Sequence[tuple[str, str]], row: Sequence[Value | None]
 ) -> tuple[Trial, int | None]:
-    told: dict[str, Any] = {"": {}, "fault": {}, **{of: {} for of in _MAPS}}
+    groups: dict[str, Any] = {"": {}, "fault": {}, **{of: {} for of in _MAPS}}
     for (of, name), value in zip(places, row, strict=True):
-        if of not in told:
+        if of not in groups:
             raise StorageError(f"{of!r} is not a part of a trial")
         if value is not None or not of:
-            told[of][name] = value
-    facts = told.pop("")
+            groups[of][name] = value
+    facts = groups.pop("")
     place = facts.pop("finished", None)
-    return noun_of(Trial, {**facts, **told, "fault": told["fault"] or None}), place
+    return noun_of(Trial, {**facts, **groups, "fault": groups["fault"] or None}), place
 
 
 class ColumnKind:
@@ -277,8 +277,8 @@ class ColumnKind:
 
     def field(self, name: str, about: Mapping[str, str]) -> pa.Field:
         """Return the column's Arrow field, with the texts in ``about`` as its metadata."""
-        told = {**about, "as": "plain" if self._exact else "json"}
-        kept = {key: word.encode("utf-8", "replace") for key, word in told.items()}
+        facts = {**about, "as": "plain" if self._exact else "json"}
+        kept = {key: word.encode("utf-8", "replace") for key, word in facts.items()}
         return pa.field(name, self._type, metadata=kept)
 
     def array(self, values: Sequence[Value | None]) -> pa.Array:

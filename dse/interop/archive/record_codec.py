@@ -24,26 +24,26 @@ def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, 
     return {name: one for name, one in fields.items() if name not in late or one is not None}
 
 
-def noun_of(kind: type[Noun], told: Any) -> Noun:  # untrusted JSON
+def noun_of(kind: type[Noun], content: Any) -> Noun:  # untrusted JSON
     """Decode a JSON object to a record of the given class; the inverse of :func:`plain`.
 
     Raises:
         StorageError: a field is missing, unknown, or has an invalid value.
     """
     shape, what = SHAPES[kind], kind.__name__.lower()
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise StorageError(f"this is no {what}")
-    told = {**dict.fromkeys(LATE.get(kind, ())), **told}
-    odd = sorted(shape.keys() ^ told.keys())
+    content = {**dict.fromkeys(LATE.get(kind, ())), **content}
+    odd = sorted(shape.keys() ^ content.keys())
     if odd:
         says = "has no" if odd[0] in shape else "cannot have a"
         raise StorageError(f"the {what} {says} {odd[0]!r}")
     fields = {}
     for name, reader in shape.items():
         try:
-            fields[name] = reader(told[name])
+            fields[name] = reader(content[name])
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise StorageError(f"{name} of the {what} is {str(told[name])[:60]!r}") from error
+            raise StorageError(f"{name} of the {what} is {str(content[name])[:60]!r}") from error
     return kind(**fields)
 
 

@@ -61,11 +61,11 @@ class Salvage:
             moved = replace(
                 trial,
                 number=number,
-                told=self._renumber_told(trial.told),
+                told=self._renumber_finished(trial.told),
                 attempts=self.attempts.get(trial.number, 0),
                 worker=trial.worker if self._is_driver(trial.worker) else None,
             )
-            yield moved, None if place is None else self._renumber_told(place)
+            yield moved, None if place is None else self._renumber_finished(place)
 
     def others(self, part: str) -> Iterator[Any]:
         """Iterate over the intact records of one kind, such as ``asks``, with renumbered trials."""
@@ -78,9 +78,9 @@ class Salvage:
         }
         return mend[part]()
 
-    def _renumber_told(self, told: int) -> int:
+    def _renumber_finished(self, count: int) -> int:
         """Return how many of the first finished trials, up to an original number, are intact."""
-        return int(np.searchsorted(self.places, told))
+        return int(np.searchsorted(self.places, count))
 
     def _number(self, number: int) -> int:
         """Return the new number of a trial: the number of intact trials before it."""
@@ -110,8 +110,8 @@ class Salvage:
             count = self._number(one.first + one.count) - first
             if count or not one.count:
                 worker = one.worker if self._is_driver(one.worker) else None
-                told = self._renumber_told(one.told)
-                yield replace(one, first=first, count=count, told=told, worker=worker)
+                finished = self._renumber_finished(one.told)
+                yield replace(one, first=first, count=count, told=finished, worker=worker)
 
     def _attempts(self) -> Iterator[Attempt]:
         seen = Counter[int]()
@@ -132,7 +132,7 @@ class Salvage:
         numbers = {int(old): new for new, old in enumerate(self.numbers)}
         events = list(without_trust(self.reader.others("events")))
         for one in renumber_trials(events, numbers):
-            yield replace(one, told=self._renumber_told(one.told))
+            yield replace(one, told=self._renumber_finished(one.told))
         if self.damages:
             yield Event(kind=MARK, text=salvage_words(self), told=len(self.places))
 

@@ -123,10 +123,10 @@ def check_record(record: Record) -> None:
 
 def _check_attempts(record: Record) -> None:
     given_up: Counter[int] = Counter()
-    told = {one.number for one in record.attempts} | {one.number for one in record.reports}
-    if told and max(told) >= len(record.trials):
+    numbers = {one.number for one in record.attempts} | {one.number for one in record.reports}
+    if numbers and max(numbers) >= len(record.trials):
         raise StorageError(
-            f"there is no trial {max(told)}, but there are attempts or reports of it"
+            f"there is no trial {max(numbers)}, but there are attempts or reports of it"
         )
     for attempt in record.attempts:
         if attempt.attempt != given_up[attempt.number]:

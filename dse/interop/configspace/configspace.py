@@ -160,10 +160,10 @@ def _defaults(document: Document) -> list[str]:
         item["name"]: item.get("default_value", item.get("default"))
         for item in document.value["hyperparameters"]
     }
-    told = ", ".join(f"{name}: {value}" for name, value in defaults.items() if value is not None)
-    if not told:
+    listed = ", ".join(f"{name}: {value}" for name, value in defaults.items() if value is not None)
+    if not listed:
         return []
-    return [f"defaults are not part of a space; a study's 'baselines' can hold them: {told}"]
+    return [f"defaults are not part of a space; a study's 'baselines' can hold them: {listed}"]
 
 
 def _items(document: Document, key: str) -> list[Any]:

@@ -157,18 +157,18 @@ class Forbidden:
             case syntax.Compare(
                 operators=(operator,), operands=(syntax.Name() as left, syntax.Name() as right)
             ):
-                said = operator if wanted else _OPPOSITE[operator]
-                return self._relation(said, left.name, right.name)
+                relation = operator if wanted else _OPPOSITE[operator]
+                return self._relation(relation, left.name, right.name)
             case syntax.Compare(
                 operators=(operator,), operands=(syntax.Name() as name, syntax.Number() as number)
             ):
-                said = operator if wanted else _OPPOSITE[operator]
-                return self._compare_real(said, name.name, number.value)
+                relation = operator if wanted else _OPPOSITE[operator]
+                return self._compare_real(relation, name.name, number.value)
             case syntax.Compare(
                 operators=(operator,), operands=(syntax.Number() as number, syntax.Name() as name)
             ):
-                said = _MIRRORED[operator if wanted else _OPPOSITE[operator]]
-                return self._compare_real(said, name.name, number.value)
+                relation = _MIRRORED[operator if wanted else _OPPOSITE[operator]]
+                return self._compare_real(relation, name.name, number.value)
             case syntax.Call(function="all_different") if not wanted and _all_names(node.arguments):
                 return self._some_equal(
                     [n.name for n in node.arguments if isinstance(n, syntax.Name)]
@@ -184,8 +184,8 @@ class Forbidden:
             isinstance(side, Choice) for side in sides
         ):  # to be enumerated: choices do not compare
             return None
-        said = ["<", ">"] if operator == "!=" else [operator]
-        return [({"type": _RELATIONS[one], "left": left, "right": right},) for one in said]
+        relations = ["<", ">"] if operator == "!=" else [operator]
+        return [({"type": _RELATIONS[one], "left": left, "right": right},) for one in relations]
 
     def _some_equal(self, names: Sequence[str]) -> list[tuple[Clause, ...]] | None:
         """Return the cases in which two of the parameters are equal, one clause for each pair.

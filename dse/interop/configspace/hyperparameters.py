@@ -96,11 +96,11 @@ class HyperparameterReader:
         """Add a warning for a distribution or weights, which a parameter cannot represent."""
         shape, _, _ = kind.partition("_")
         if shape in ("normal", "beta"):
-            said = [
+            lost = [
                 f"{key} = {item[key]}" for key in ("mu", "sigma", "alpha", "beta") if key in item
             ]
             self.warnings.append(
-                f"{name}: its {shape} distribution ({', '.join(said)}) is not kept; "
+                f"{name}: its {shape} distribution ({', '.join(lost)}) is not kept; "
                 "no value of the range is preferred"
             )
         weights = item.get("weights") or item.get("probabilities")

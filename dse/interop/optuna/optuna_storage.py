@@ -152,7 +152,7 @@ def _frozen(
     params: Mapping[str, Any],
     distributions: Mapping[str, Any],
     times: tuple[datetime, datetime],
-    **told: Any,
+    **fields: Any,
 ) -> Any:
     from optuna.trial import FrozenTrial
 
@@ -165,7 +165,7 @@ def _frozen(
         intermediate_values={},
         datetime_start=times[0],
         datetime_complete=times[1],
-        **told,
+        **fields,
     )
 
 
@@ -202,14 +202,16 @@ def _params(trial: Trial, distributions: Mapping[str, Any]) -> dict[str, Any]:
 
 def _attributes(problem: Problem, trial: Trial) -> dict[str, Any]:
     units = {name: metric.unit for name, metric in problem.metrics.items()}
-    told: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         f"{name} [{units[name]}]" if units.get(name) else name: value
         for name, value in trial.metrics.items()
     }
-    told |= {_NUMBER: trial.number, _STATE: trial.state.value, _COST: trial.cost_s}
+    attributes |= {_NUMBER: trial.number, _STATE: trial.state.value, _COST: trial.cost_s}
     if trial.fault is not None:
-        told[_REASON] = trial.fault.reason.encode("utf-8", "replace").decode().replace("\0", "")
-    return told
+        attributes[_REASON] = (
+            trial.fault.reason.encode("utf-8", "replace").decode().replace("\0", "")
+        )
+    return attributes
 
 
 def _constraints(slacks: Any) -> dict[str, Any]:
@@ -218,14 +220,14 @@ def _constraints(slacks: Any) -> dict[str, Any]:
 
 
 def _read_trial(trial: Any) -> ExternalTrial:
-    told = dict(trial.user_attrs)
-    state = str(told.pop(_STATE, ""))
+    attributes = dict(trial.user_attrs)
+    state = str(attributes.pop(_STATE, ""))
     ours = state in {one.value for one in State if one.finished}
-    reason, cost_s = told.pop(_REASON, ""), told.pop(_COST, None)
-    headers = {key: header(str(key)) for key in told}
+    reason, cost_s = attributes.pop(_REASON, ""), attributes.pop(_COST, None)
+    headers = {key: header(str(key)) for key in attributes}
     spent = trial.duration.total_seconds() if trial.duration is not None else 0.0
     return ExternalTrial(
-        values={**{headers[key][0]: value for key, value in told.items()}, **trial.params},
+        values={**{headers[key][0]: value for key, value in attributes.items()}, **trial.params},
         units={name: unit for name, unit in headers.values() if unit},
         objectives=tuple(trial.values or ()) if trial.state.name == "COMPLETE" else (),
         state=State(state) if ours else _ENDS[trial.state.name],

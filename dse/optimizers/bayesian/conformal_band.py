@@ -177,7 +177,7 @@ class ConformalBand:
                 mapped = predicted.warp.learnt(value)
             if np.isfinite(mapped[0]):
                 found[place] = ((predicted.means - mapped) / predicted.deviations)[0]
-                self._learnt[place] = encoder, surrogate.told(points, value)
+                self._learnt[place] = encoder, surrogate.condition(points, value)
         return found
 
 

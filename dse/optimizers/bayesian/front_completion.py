@@ -47,7 +47,7 @@ class Completion:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._told: list[Trial] = []
+        self._finished: list[Trial] = []
         self._readings = 0
         self._front: list[Design] | None = None
         self._events: list[Event] = []
@@ -55,12 +55,12 @@ class Completion:
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         if self._front is None:
             self._begin()
-        known = {trial.design for trial in self._told}.union(pending)
+        known = {trial.design for trial in self._finished}.union(pending)
         return [design for design in self._front or () if design not in known][:count]
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += finished
-        if self._front is not None and len(_firsts(self._problem, self._told)) > self._readings:
+        self._finished += finished
+        if self._front is not None and len(_firsts(self._problem, self._finished)) > self._readings:
             self._front = None
 
     def events(self) -> list[Event]:
@@ -68,15 +68,15 @@ class Completion:
         return drained
 
     def _begin(self) -> None:
-        measured = _firsts(self._problem, self._told)
+        measured = _firsts(self._problem, self._finished)
         self._readings = len(measured)
         self._front, lost = completion_of(self._problem, measured)
-        measurements = int(self._problem.measurements(self._told).sum())
+        measurements = int(self._problem.measurements(self._finished).sum())
         text = (
             f"{len(self._front)} designs share {measurements} measurements and complete the front; "
             f"they need no measurement{lost_words(self._problem, lost)}"
         )
-        self._events.append(Event(kind=COMPLETED, text=text, told=len(self._told)))
+        self._events.append(Event(kind=COMPLETED, text=text, told=len(self._finished)))
 
 
 def lost_words(problem: Problem, lost: Lost) -> str:
@@ -243,11 +243,11 @@ class _Search:
         """Return the losses of the designs, (n, m), and which designs satisfy every limit, (n,)."""
         problem, size = self._problem, len(batch)
         known = problem.known(batch)
-        told = [self._measured[key] for key in keys(batch, self._reads)]
+        measured = [self._measured[key] for key in keys(batch, self._reads)]
         columns = {
             **batch.columns,
             **{name: Column(values) for name, values in known.columns.items()},
-            **{name: _metric_column(told, name) for name in problem.measured},
+            **{name: _metric_column(measured, name) for name in problem.measured},
         }
         losses = problem.losses(columns, size)
         slacks = problem.slacks(columns, size)

@@ -20,7 +20,7 @@ KIND = "gain"
 class Suggestion:
     """Call of the optimizer's ``ask``, as stored in the study's record."""
 
-    told: int
+    finished: int
     count: int
     pending: tuple[Design, ...]
     effort: int = 0
@@ -64,20 +64,20 @@ class Patience:
         self,
         optimizer: Optimizer,
         tell: Callable[[Sequence[Trial]], None],
-        told: Sequence[Trial],
+        finished: Sequence[Trial],
         last: Sequence[Suggestion],
     ) -> None:
         """Replay recorded trials and the last requests to restore the count of low gains."""
         done = 0
         for one in last:
-            tell(told[done : one.told])
-            done = one.told
+            tell(finished[done : one.finished])
+            done = one.finished
             if isinstance(optimizer, AdjustsEffort):
                 optimizer.effort = one.effort
             optimizer.ask(one.count, one.pending)
             self.look(optimizer)
             self.keep()
-        tell(told[done:])
+        tell(finished[done:])
 
     @property
     def _below(self) -> str:

@@ -90,26 +90,26 @@ def list_candidates(problem: Problem, roles: MeasuredSplit) -> GapCandidates:
     return GapCandidates(problem, roles, batch)
 
 
-def sample_designs(problem: Problem, told: int) -> Batch:
+def sample_designs(problem: Problem, finished: int) -> Batch:
     """Draw legal designs uniformly.
 
     Args:
         problem: the problem.
-        told: number of finished trials, which fixes the draws.
+        finished: number of finished trials, which fixes the draws.
     """
-    return problem.space.sample(DRAWN, problem.rng(told, _STREAM))
+    return problem.space.sample(DRAWN, problem.rng(finished, _STREAM))
 
 
-def breed_designs(problem: Problem, best: Batch, told: int, step: int) -> Batch:
+def breed_designs(problem: Problem, best: Batch, finished: int, step: int) -> Batch:
     """Return legal designs near the best ones: crossed and mutated.
 
     Args:
         problem: the problem.
         best: k designs, at least one.
-        told: number of finished trials, which fixes the draws.
+        finished: number of finished trials, which fixes the draws.
         step: number of the search's round.
     """
-    rng = problem.rng(told, _STREAM + 1 + step)
+    rng = problem.rng(finished, _STREAM + 1 + step)
     mothers, fathers = rng.integers(len(best), size=(2, BRED // 2))
     children = cross_parents(problem.space, best.take(mothers), best.take(fathers), rng)
     moved = mutate_designs(problem.space, best.take(np.arange(BRED // 2) % len(best)), rng)

@@ -92,7 +92,7 @@ class GapEstimator:
             front=front,
             values=values,
             taken=tuple(t.design for t in trials if problem.space.knows(t.design)),
-            told=len(trials),
+            finished=len(trials),
         )
         looks = [self._look_at_all(record)] if is_listed(problem) else self._search(record)
         found = np.vstack([front.losses, *(look.losses[look.free] for look in looks)])
@@ -125,7 +125,7 @@ class GapEstimator:
     def _search(self, record: _Record) -> list[_Look]:
         """Search a space too large to list for designs whose optimistic losses are good."""
         space, looks = self._problem.space, list[_Look]()
-        batch = sample_designs(self._problem, record.told)
+        batch = sample_designs(self._problem, record.finished)
         best = space.batch([trial.design for trial in record.front.trials])
         losses = record.front.losses
         for step in range(_ROUNDS):
@@ -137,7 +137,7 @@ class GapEstimator:
             kept = np.flatnonzero(nondominated(every))
             losses = every[kept]
             best = concatenate_batches([best, candidates.batch.take(rows)]).take(kept)
-            batch = breed_designs(self._problem, best, record.told, step)
+            batch = breed_designs(self._problem, best, record.finished, step)
         return looks
 
     def _look_at(self, candidates: GapCandidates, record: _Record) -> _Look:
@@ -159,12 +159,12 @@ class GapEstimator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """Front, measured values and designs of the finished trials, of which there are ``told``."""
+    """Front, measured values and designs of the ``finished`` trials."""
 
     front: ParetoSet
     values: MeasuredValues
     taken: tuple[Design, ...]
-    told: int
+    finished: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

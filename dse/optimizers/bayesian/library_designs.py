@@ -36,7 +36,7 @@ class LibrarySearch:
         self.usable = any(prior.library for prior in problem.priors)
         self._designs: list[Design] | None = None
         self._events: list[Event] = []
-        self._told = 0
+        self._finished_count = 0
 
     def designs(self, fitter: ModelFitter, count: int) -> list[Design]:
         """Return the first designs that the members suggest; they do not depend on trials.
@@ -57,20 +57,24 @@ class LibrarySearch:
         pool = self._parts.pool(space.batch([]), set(), self._problem.rng(0, 4))
         return [pool.design(row) for row in choose_from_library(pool, libraries, count)]
 
-    def report(self, weights: Mapping[str, MemberWeights], told: int) -> None:
+    def report(self, weights: Mapping[str, MemberWeights], finished: int) -> None:
         """Note an event with the members' weights when the trials reach 8, 16, 32 and so on.
 
         A resumed study does not repeat the event of the trials that it begins with.
 
         Args:
             weights: the weights for each objective and limit, by its text.
-            told: number of finished trials that the weights are based on.
+            finished: number of finished trials that the weights are based on.
         """
-        before, self._told = self._told, max(told, self._told)
-        passed = told.bit_length() > before.bit_length() if before else told & (told - 1) == 0
+        before, self._finished_count = self._finished_count, max(finished, self._finished_count)
+        passed = (
+            finished.bit_length() > before.bit_length()
+            if before
+            else finished & (finished - 1) == 0
+        )
         if weights and passed:
             self._events += [
-                Event(kind="library", text=f"{name}: {one.text}", told=told)
+                Event(kind="library", text=f"{name}: {one.text}", told=finished)
                 for name, one in weights.items()
             ]
 

@@ -52,9 +52,9 @@ class MemberWeights:
         order = np.argsort(-self.weights, kind="stable").tolist()
         used = [f"{self.studies[k]} {self.weights[k]:.2f}" for k in order if self.weights[k] > 0]
         unused = [self.studies[k] for k in order if not self.weights[k] > 0]
-        told = f"trust {self.trust:.2f}"
-        told += f"; {', '.join(used)}" if used else ""
-        return told + (f"; no weight: {', '.join(unused)}" if unused else "")
+        text = f"trust {self.trust:.2f}"
+        text += f"; {', '.join(used)}" if used else ""
+        return text + (f"; no weight: {', '.join(unused)}" if unused else "")
 
 
 class LibraryMean:

@@ -87,7 +87,7 @@ class Surrogate(Protocol):
         """Return the predictive distribution of a new measurement, noise included, at k points."""
         ...
 
-    def told(self, points: Floats, losses: Floats) -> Surrogate:
+    def condition(self, points: Floats, losses: Floats) -> Surrogate:
         """Return the surrogate conditioned on further values, with unchanged hyperparameters."""
         ...
 
@@ -172,7 +172,7 @@ class Predictor:
             points, losses, old.owners, self.warp.kind, spread, alone=old.alone, hyper=old.hyper
         )
 
-    def told(self, points: Floats, losses: Floats) -> Predictor:
+    def condition(self, points: Floats, losses: Floats) -> Predictor:
         """Return the predictor conditioned on further values, with the same hyperparameters.
 
         Args:

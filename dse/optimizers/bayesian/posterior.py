@@ -151,7 +151,7 @@ class Beliefs:
         """
         losses = [one.at(0.0) for one in self.predictions(batch)]
         objectives = tuple(
-            (inputs, predictor.told(inputs.points(batch), values))
+            (inputs, predictor.condition(inputs.points(batch), values))
             for (inputs, predictor), values in zip(self.objectives, losses, strict=True)
         )
         rows = np.repeat(np.arange(len(batch)), [len(part) for part in known])

@@ -98,7 +98,7 @@ class PriorMeanPredictor:
             return self.slope > 0
         return self.slope > 0 and float(self.densities.sum()) >= plain.score
 
-    def told(self, points: Floats, losses: Floats) -> PriorMeanPredictor:
+    def condition(self, points: Floats, losses: Floats) -> PriorMeanPredictor:
         """Return the model conditioned on further values, with the same hyperparameters.
 
         Args:

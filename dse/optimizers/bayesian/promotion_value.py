@@ -44,16 +44,16 @@ class Promise:
     seed.
     """
 
-    def __init__(self, problem: Problem, told: Sequence[Trial]) -> None:
+    def __init__(self, problem: Problem, trials: Sequence[Trial]) -> None:
         self._problem = problem
-        done = [trial for trial in told if trial.state is State.DONE]
+        done = [trial for trial in trials if trial.state is State.DONE]
         point = reference(problem, done)
         assert point is not None
         self._point = point
         self._front = problem.trial_losses(done)[problem.feasible(done)]
         self._volume = hypervolume(self._front, point)
         self._steps: dict[tuple[str, str], _Step] = {}
-        self._told = told
+        self._trials = trials
 
     def of(self, trial: Trial) -> float:
         """Return the expected hypervolume gain of a design screened at low fidelity."""
@@ -82,7 +82,7 @@ class Promise:
         return centre + step.deviation * rng.permutation(_normal())
 
     def _step(self, metric: str, rung: str) -> _Step:
-        low, high = select_pairs(self._problem, rung, metric, self._told)
+        low, high = select_pairs(self._problem, rung, metric, self._trials)
         errors = held_out(low, high) - high
         known = self._problem.metrics
         factor = units.converted(1.0, known[rung].unit, known[metric].unit)

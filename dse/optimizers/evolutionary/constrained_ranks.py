@@ -18,7 +18,7 @@ class Select(Protocol):
         losses: Floats,  # (n, m)
         size: int,
         *,
-        told: int,
+        finished: int,
         rng: np.random.Generator,
     ) -> tuple[Ints, Floats]:
         """Select up to ``size`` designs; return their indices and their merits, (selected, k).
@@ -52,7 +52,7 @@ class Ranked:
         kept, merits = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
         if len(inside):
             size = min(self._size, len(inside))
-            kept, merits = self._select(pool.losses[inside], size, told=pool.told, rng=rng)
+            kept, merits = self._select(pool.losses[inside], size, finished=pool.finished, rng=rng)
         stay = np.concatenate([inside[kept], outside[: self._size - len(kept)]])
         filled = np.zeros((len(stay), merits.shape[1]))
         filled[: len(merits)] = merits

@@ -37,7 +37,7 @@ class Pool:
     losses: Floats  # (n, m)
     violations: Floats  # (n,), total constraint violation; 0 if feasible
     parents: int
-    told: int
+    finished: int
 
 
 class Survival(Protocol):
@@ -132,7 +132,7 @@ class Evolution:
         losses = np.concatenate([self._losses, losses[alive]])
         violations = np.concatenate([self._violations, violations[alive]])
         pool = Pool(
-            losses=losses, violations=violations, parents=len(self.parents), told=self._ripe
+            losses=losses, violations=violations, parents=len(self.parents), finished=self._ripe
         )
         stay = self._survival.survivors(pool, self._problem.rng(self._ripe).spawn(1)[0])
         self.parents = [trials[place] for place in stay.tolist()]

@@ -68,10 +68,10 @@ class Checkpoint:
             head, body = self.path.read_text().splitlines()
             if head != _head(body):
                 return None
-            told = json.loads(body)
+            fields = json.loads(body)
         except (OSError, ValueError):
             return None
-        return _progress(told, objectives) if told["key"] == self._key else None
+        return _progress(fields, objectives) if fields["key"] == self._key else None
 
     def write(self, progress: EnumerationProgress) -> None:
         """Write the progress atomically, so that a crash leaves the old file or the new one.
@@ -118,8 +118,8 @@ def _key(problem: Problem, size: int) -> str:
     total = problem.space.count() or 0
     places = np.linspace(0, total - 1, min(total, _PROBES)).astype(np.int64)
     losses, violations, possible = judged(problem, problem.space.legal.at_indices(places))
-    said = np.column_stack([losses, violations])
-    said[~possible] = np.nan
+    rows = np.column_stack([losses, violations])
+    rows[~possible] = np.nan
     parts = [
         problem.identity,
         fingerprint(problem.space),
@@ -128,7 +128,7 @@ def _key(problem: Problem, size: int) -> str:
         [(limit.text, limit.scale, limit.strict) for limit in problem.limits],
         total,
         size,
-        hashlib.sha256(said.tobytes()).hexdigest(),
+        hashlib.sha256(rows.tobytes()).hexdigest(),
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -153,19 +153,19 @@ def _plain(progress: EnumerationProgress) -> dict[str, Any]:
     }
 
 
-def _progress(told: dict[str, Any], objectives: int) -> EnumerationProgress:
-    losses = np.array(told["losses"], dtype=np.float64).reshape(-1, objectives)
+def _progress(fields: dict[str, Any], objectives: int) -> EnumerationProgress:
+    losses = np.array(fields["losses"], dtype=np.float64).reshape(-1, objectives)
     return EnumerationProgress(
-        done=frozenset(told["done"]),
+        done=frozenset(fields["done"]),
         found=RunningFront(
             losses=losses,
-            places=np.array(told["places"], dtype=np.int64),
-            total=told["total"],
-            feasible=told["feasible"],
-            least=told["least"],
-            violation=math.inf if told["violation"] is None else told["violation"],
-            impossible=told["impossible"],
-            failed=told["failed"],
-            lost=told["lost"],
+            places=np.array(fields["places"], dtype=np.int64),
+            total=fields["total"],
+            feasible=fields["feasible"],
+            least=fields["least"],
+            violation=math.inf if fields["violation"] is None else fields["violation"],
+            impossible=fields["impossible"],
+            failed=fields["failed"],
+            lost=fields["lost"],
         ),
     )

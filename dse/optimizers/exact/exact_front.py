@@ -30,7 +30,7 @@ _WORTH_S = 2.0
 _KEEP_S = 5.0
 """Seconds between checkpoints; a search that takes less leaves no file."""
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Progress callback, with the number of searched designs and the total number."""
 
 
@@ -57,7 +57,7 @@ def exact_front(
     *,
     workers: int | None = None,
     checkpoint: str | None = None,
-    on_progress: Told = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
     part: int = PART,
 ) -> ExactFront:
     """Return the exact front of a problem whose objectives and limits are all modelled.
@@ -119,7 +119,7 @@ class _Search:
     """
 
     def __init__(
-        self, problem: Problem, part: int, checkpoint: str | None, on_progress: Told
+        self, problem: Problem, part: int, checkpoint: str | None, on_progress: OnProgress
     ) -> None:
         self._problem = problem
         self._part = part

@@ -12,7 +12,7 @@ from dse.core.problem import Problem
 MOST_ROWS = 10_000_000
 """Most combinations of a group: all are evaluated, and kept in memory until they are pruned."""
 
-_TOLD = 4
+_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,5 +138,5 @@ def _why_one(problem: Problem, components: Sequence[Component]) -> str:
 
 def _some(names: Iterable[str]) -> str:
     every = sorted(names)
-    more = f" and {len(every) - _TOLD} more" if len(every) > _TOLD else ""
-    return ", ".join(every[:_TOLD]) + more
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return ", ".join(every[:_SHOWN]) + more

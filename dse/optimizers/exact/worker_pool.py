@@ -117,13 +117,13 @@ class _Worker:
     def answer(self) -> tuple[int, RunningFront]:
         assert self.part is not None
         try:
-            said = self.pipe.recv()
+            reply = self.pipe.recv()
         except (EOFError, ConnectionError):
-            said = f"it ended with status {self._process.wait()}"
-        if isinstance(said, RunningFront):
-            return self.part[0], said
+            reply = f"it ended with status {self._process.wait()}"
+        if isinstance(reply, RunningFront):
+            return self.part[0], reply
         raise StudyError(
-            f"a process that searched the designs failed: {said}",
+            f"a process that searched the designs failed: {reply}",
             hint="was memory short? Try again with fewer workers: "
             "optimizer: {use: exhaustive, workers: 1}",
         )

@@ -103,14 +103,14 @@ class SeparableSearch:
                 effects.append(own)
         return self._front.candidates(effects, known.chances if known.limits else None)
 
-    def events(self, told: int) -> list[Event]:
+    def events(self, finished: int) -> list[Event]:
         """Return events on the models that were chosen since the last call, and why.
 
         Args:
-            told: number of finished trials.
+            finished: number of finished trials.
         """
         reports: dict[str, tuple[bool | str, str]] = {}
-        if told and isinstance(self._found, str) and self._found:
+        if finished and isinstance(self._found, str) and self._found:
             reports["ignored"] = self._found, f"declared parts are ignored: {self._found}"
         choices = {} if self.sums is None else self.sums.choices
         for text, formula in learnt_formulas(self._problem, self._roles).items():
@@ -121,7 +121,7 @@ class SeparableSearch:
                 self._reported.setdefault(text, False)  # the usual model is no news
         new = {key: own for key, own in reports.items() if self._reported.get(key) != own[0]}
         self._reported |= {key: state for key, (state, _) in new.items()}
-        return [Event(kind="model", text=text, told=told) for _, text in new.values()]
+        return [Event(kind="model", text=text, told=finished) for _, text in new.values()]
 
 
 def _sums_in(

@@ -132,7 +132,7 @@ class SumPredictor:
         process = self.process
         return _fit(points, losses, process.layout, self.warp.kind, spread, hyper=process.hyper)
 
-    def told(self, points: Floats, losses: Floats) -> SumPredictor:
+    def condition(self, points: Floats, losses: Floats) -> SumPredictor:
         """Return the predictor conditioned on further values, with unchanged variances.
 
         Args:

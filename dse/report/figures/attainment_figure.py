@@ -43,8 +43,8 @@ def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
         seen = fronts if cut is None else [slices(group, cut) for group in fronts]
         drawn.append(plane.surfaces(seen, place, cut))
         for a, b in list(combinations(range(len(seen)), 2))[:MOST_PAIRS]:
-            told = difference(seen[a], seen[b], comparison.yardstick.point[:2])
-            drawn += [plane.difference(told, (a, b), place, cut)] if told else []
+            found = difference(seen[a], seen[b], comparison.yardstick.point[:2])
+            drawn += [plane.difference(found, (a, b), place, cut)] if found else []
     return drawn
 
 
@@ -80,7 +80,7 @@ class _Plane:
         )
 
     def difference(
-        self, told: Difference, pair: tuple[int, int], key: int, cut: float | None
+        self, found: Difference, pair: tuple[int, int], key: int, cut: float | None
     ) -> Drawing:
         """Draw the difference in the fraction of studies that attain each point, for two groups.
 
@@ -89,9 +89,9 @@ class _Plane:
         first, second = (self._comparison.groups[place].name for place in pair)
         figure = self._figure(showlegend=False)
         figure.add_heatmap(
-            x=self._to_shown_units(0, told.across),
-            y=self._to_shown_units(1, told.up),
-            z=np.round(told.shares, 4),
+            x=self._to_shown_units(0, found.across),
+            y=self._to_shown_units(1, found.up),
+            z=np.round(found.shares, 4),
             zmin=-1,
             zmax=1,
             colorscale=[[0.0, ORANGE], [0.5, "rgba(128,128,128,0.08)"], [1.0, BLUE]],

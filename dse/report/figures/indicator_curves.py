@@ -26,11 +26,11 @@ def curve_figures(comparison: ComparisonResult, drawn: list[Curves]) -> list[Dra
     return figures
 
 
-def _drawing(comparison: ComparisonResult, told: Curves, indicator: Indicator) -> Drawing:
-    axis = _axis(told.currency, float(told.grid[-1]))
+def _drawing(comparison: ComparisonResult, curves: Curves, indicator: Indicator) -> Drawing:
+    axis = _axis(curves.currency, float(curves.grid[-1]))
     word = INDICATOR_WORDS[indicator]
     factor, unit = (comparison.yardstick.percent, "%") if indicator == "hypervolume" else (1.0, "")
-    bands = [factor * told.quartiles(place, indicator) for place in range(len(comparison.groups))]
+    bands = [factor * curves.quartiles(place, indicator) for place in range(len(comparison.groups))]
     log = is_log(np.stack(bands))
     figure = blank(
         xaxis=axis_layout(axis),
@@ -40,15 +40,15 @@ def _drawing(comparison: ComparisonResult, told: Curves, indicator: Indicator) -
     figure.update_yaxes(rangemode="normal" if log else "tozero")
     figure.update_layout(legend_traceorder="normal")
     for place, group in enumerate(comparison.groups):
-        _add(figure, group.name, place, told.grid * axis.factor, bands[place])
-    if told.currency == comparison.over:
+        _add(figure, group.name, place, curves.grid * axis.factor, bands[place])
+    if curves.currency == comparison.over:
         line = {"color": "#8C8C8C", "width": 1, "dash": "dot"}
         figure.add_vline(x=comparison.at * axis.factor, line=line)
     better = "more is better" if indicator == "hypervolume" else "less is better"
     some = any(len(group.results) > 1 for group in comparison.groups)
     band = " Lines are medians, bands the middle half of the studies." if some else ""
     return Drawing(
-        key=f"curve-{indicator}-{told.currency}",
+        key=f"curve-{indicator}-{curves.currency}",
         title=f"{word[0].upper()}{word[1:]} over {axis.name}",
         caption=f"{better[0].upper()}{better[1:]}.{band}",
         figure=figure,

@@ -56,7 +56,7 @@ def parallel_figure(
     first = answer.problem.objectives[0]
     size = len(answer.trials)
     some = f" {size} of {whole:,} designs are drawn." if size < whole else ""
-    some += f" {answer.untold}" if answer.untold else ""
+    some += f" {answer.omission_note}" if answer.omission_note else ""
     return [
         Drawing(
             key="parallel",
@@ -140,8 +140,8 @@ def spokes(answer: Answer) -> list[Spoke]:
     parameters, only those that the report shows for each design have an axis.
     """
     rank = {name: -place for place, name in enumerate(answer.weighty)}
-    told = [name for name in answer.varying if name in set(answer.told)]
-    names = sorted(told, key=lambda name: rank.get(name, -len(rank)))
+    shown_names = [name for name in answer.varying if name in set(answer.shown_parameters)]
+    names = sorted(shown_names, key=lambda name: rank.get(name, -len(rank)))
     by_name = answer.problem.space.by_name
     parameters = [
         _parameter_spoke(by_name[name], [trial.design.get(name) for trial in answer.trials])

@@ -113,11 +113,14 @@ def _quantities(
     front: ParetoSet, answer: Answer, others: Trials, trials: Sequence[Trial]
 ) -> tuple[Quantity, ...]:
     problem, marked = front.problem, _baselines(front.problem, trials)
-    told = [objective_values(problem, each) for each in (others, marked)]
+    values = [objective_values(problem, each) for each in (others, marked)]
     points = front.reference_point or (None,) * len(problem.objectives)
     found = [
         _quantity(
-            problem, objective, (told[0][:, at], answer.values[:, at], told[1][:, at]), points[at]
+            problem,
+            objective,
+            (values[0][:, at], answer.values[:, at], values[1][:, at]),
+            points[at],
         )
         for at, objective in enumerate(problem.objectives)
     ]
@@ -151,8 +154,8 @@ def _quantity(
     others, best, baselines = (each * axis.factor for each in values)
     reference = None if point is None else point * axis.factor
     marks = tuple((t, bound * axis.factor) for t, bound in _bounds(problem, objective))
-    told = [*baselines.tolist(), *(bound for _, bound in marks), reference]
-    marked = np.array([one for one in told if one is not None])
+    numbers = [*baselines.tolist(), *(bound for _, bound in marks), reference]
+    marked = np.array([one for one in numbers if one is not None])
     return Quantity(
         axis=axis,
         goal=objective.goal,

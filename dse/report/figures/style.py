@@ -131,5 +131,7 @@ def _objectives(answer: Answer, place: int) -> list[str]:
 
 def _design(trial: Trial, answer: Answer, units: dict[str, str]) -> str:
     return "<br>".join(
-        text(design_text(trial.design, [n], units)) for n in answer.told if n in trial.design
+        text(design_text(trial.design, [n], units))
+        for n in answer.shown_parameters
+        if n in trial.design
     )

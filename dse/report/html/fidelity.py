@@ -49,11 +49,11 @@ class Rung:
         if self.raw is None:
             return f"{start}: no design has both yet"
         tau = "-" if self.tau is None else f"{self.tau:.2f}"
-        told = f"{start}: Kendall tau {tau} over {self.designs} designs, error "
-        told += number_text(self.raw, self.unit)
+        text = f"{start}: Kendall tau {tau} over {self.designs} designs, error "
+        text += number_text(self.raw, self.unit)
         if self.error is None:
-            return told
-        return f"{told}; {number_text(self.error, self.unit)} held out ({self.calibration})"
+            return text
+        return f"{text}; {number_text(self.error, self.unit)} held out ({self.calibration})"
 
 
 def rungs(problem: Problem, trials: Sequence[Trial]) -> tuple[Rung, ...]:

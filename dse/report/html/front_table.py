@@ -25,7 +25,7 @@ def front_rows(front: ParetoSet, answer: Answer) -> str:
     A front of more than ``MOST_SHOWN`` designs is reduced to those that the figures draw.
     """
     knee = front.knee if len(front.trials) > 2 else None
-    sides = {name: _side(answer, name) for name in answer.told}
+    sides = {name: _side(answer, name) for name in answer.shown_parameters}
     shown = answer.thin(MOST_SHOWN, knee)
     return render(
         "report/front_table.html",

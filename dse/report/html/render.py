@@ -101,8 +101,8 @@ def _take_hovers(one: Any, words: dict[str, str]) -> Any:
     plain = json.loads(one.figure.to_json())
     for trace in plain["data"]:
         if "customdata" in trace and "hovertext" in trace:
-            told, numbers = trace.pop("hovertext"), trace["customdata"]
-            each = [told] * len(numbers) if isinstance(told, str) else told
+            hovers, numbers = trace.pop("hovertext"), trace["customdata"]
+            each = [hovers] * len(numbers) if isinstance(hovers, str) else hovers
             words.update(zip(map(str, numbers), each, strict=True))
     return plain
 

@@ -47,11 +47,11 @@ def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
 def duel_words(problem: Problem, duel: Duel) -> str:
     """Return sentences on how the runner-up's parameters differ, and what that costs in metrics."""
     gap = _gap(duel)
-    told = [
+    sentences = [
         f"{_changes(problem, duel)} gives {gap}." if gap else f"{_changes(problem, duel)} ties."
     ]
-    told += [_lost(problem.metrics, each) for each in duel.breakdowns]
-    return " ".join(told)
+    sentences += [_lost(problem.metrics, each) for each in duel.breakdowns]
+    return " ".join(sentences)
 
 
 def _title(duel: Duel) -> str:
@@ -79,8 +79,8 @@ def _changes(problem: Problem, duel: Duel) -> str:
         for name, (winner, rival) in duel.changed.items()
     ]
     more = len(words) - _MOST_CHANGED
-    told = [*words[:_MOST_CHANGED], f"{more} more"] if more > 0 else words
-    return join_list(told) or "The same design"
+    listed = [*words[:_MOST_CHANGED], f"{more} more"] if more > 0 else words
+    return join_list(listed) or "The same design"
 
 
 def _gap(duel: Duel) -> str:
@@ -111,6 +111,6 @@ def _table(
 ) -> tuple[MetricContrast, str, list[tuple[MetricContrast, str]]]:
     """Return the total metric, its unit, and its largest summands, each with a bar length in %."""
     widest = max(abs(part.more) for part in breakdown.parts)
-    told = [part for part in breakdown.parts if part.more][:_MOST_PARTS]
-    parts = [(part, f"{100 * abs(part.more) / widest:.0f}") for part in told]
+    listed = [part for part in breakdown.parts if part.more][:_MOST_PARTS]
+    parts = [(part, f"{100 * abs(part.more) / widest:.0f}") for part in listed]
     return breakdown.total, metrics[breakdown.total.metric].unit, parts

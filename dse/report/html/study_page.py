@@ -163,13 +163,13 @@ def _left_out(answer: Answer) -> str:
     """Return how many designs and parameters the table omits, as text."""
     whole = len(answer.trials)
     some = f"{MOST_SHOWN:,} of {whole:,} designs are shown, evenly spaced."
-    return " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.untold]))
+    return " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.omission_note]))
 
 
 def _events(events: Sequence[Event]) -> list[tuple[str, str]]:
     events = others(events)
     shown = events[-_MAX_EVENTS:]
-    told = [(f"{event.kind}, after {event.told} trials", event.text) for event in shown]
+    rows = [(f"{event.kind}, after {event.told} trials", event.text) for event in shown]
     if earlier := len(events) - len(shown):
-        told.insert(0, ("before these", f"{earlier:,} more; dse status lists them all"))
-    return told
+        rows.insert(0, ("before these", f"{earlier:,} more; dse status lists them all"))
+    return rows

@@ -96,12 +96,12 @@ def _binding(one: Activity) -> str:
 
 
 def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
-    told = []
+    bought = []
     for one in buys:
         objective = problem.objectives[one.objective]
         now, then = (_value(value, objective) for value in (one.now, one.then))
-        told.append(f"{objective.name} {then} in place of {now} (trial {one.trial.number})")
-    return join_list(told) or "nothing among the trials"
+        bought.append(f"{objective.name} {then} in place of {now} (trial {one.trial.number})")
+    return join_list(bought) or "nothing among the trials"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

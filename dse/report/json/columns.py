@@ -164,10 +164,10 @@ def _label_values(values: Floats, metric: Metric) -> list[Value | None]:
 
 def _finite(values: Floats) -> list[float | None]:
     """Return a column's numbers as a list, with ``None`` for those that are not finite."""
-    told: list[float | None] = values.tolist()
+    numbers: list[float | None] = values.tolist()
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
-        told[row] = None
-    return told
+        numbers[row] = None
+    return numbers
 
 
 def _append_unit(name: str, unit: str) -> str:

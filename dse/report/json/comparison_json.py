@@ -84,8 +84,8 @@ def _describe_reach(median: float | None, reached: int) -> Reached:
     return {"median": median, "reached": reached}
 
 
-def _curves(told: Curves, place: int) -> dict[Indicator, Curve]:
-    return {name: _curve(told.quartiles(place, name)) for name in INDICATORS}
+def _curves(curves: Curves, place: int) -> dict[Indicator, Curve]:
+    return {name: _curve(curves.quartiles(place, name)) for name in INDICATORS}
 
 
 def _curve(quartiles: Floats) -> Curve:

@@ -91,9 +91,9 @@ def legend(comparison: ComparisonResult) -> str:
 
 
 def _quartiles(comparison: ComparisonResult, group: GroupResult, indicator: Indicator) -> str:
-    told = group.quartiles(indicator)
-    low, middle, high = (indicator_text(comparison, indicator, value) for value in told)
-    return middle if told[0] == told[2] else f"{middle} [{low}, {high}]"
+    quartiles = group.quartiles(indicator)
+    low, middle, high = (indicator_text(comparison, indicator, value) for value in quartiles)
+    return middle if quartiles[0] == quartiles[2] else f"{middle} [{low}, {high}]"
 
 
 def _spent(group: GroupResult, currency: Currency) -> str:

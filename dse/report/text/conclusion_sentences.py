@@ -76,9 +76,9 @@ def verdicts(comparison: ComparisonResult) -> list[str]:
     sentences = []
     pairs = dict.fromkeys((claim.first, claim.second) for claim in comparison.claims)
     for pair in pairs:
-        told = [claim for claim in comparison.claims if (claim.first, claim.second) == pair]
-        sentences += [_format_claim(comparison, claim, at) for claim in told if claim.made]
-        sentences += _open(comparison, [claim for claim in told if not claim.made], at)
+        claims = [claim for claim in comparison.claims if (claim.first, claim.second) == pair]
+        sentences += [_format_claim(comparison, claim, at) for claim in claims if claim.made]
+        sentences += _open(comparison, [claim for claim in claims if not claim.made], at)
     return sentences + _too_few(comparison.claims)
 
 
@@ -89,12 +89,12 @@ def _format_claim(comparison: ComparisonResult, claim: Conclusion, at: str) -> s
     return f"{what}: {_numbers(comparison, claim, turned=turned)}"
 
 
-def _open(comparison: ComparisonResult, told: Sequence[Conclusion], at: str) -> list[str]:
-    if not told:
+def _open(comparison: ComparisonResult, claims: Sequence[Conclusion], at: str) -> list[str]:
+    if not claims:
         return []
-    pair = f"{told[0].first} and {told[0].second}"
+    pair = f"{claims[0].first} and {claims[0].second}"
     each = "; ".join(
-        f"{INDICATOR_WORDS[claim.indicator]} {_numbers(comparison, claim)}" for claim in told
+        f"{INDICATOR_WORDS[claim.indicator]} {_numbers(comparison, claim)}" for claim in claims
     )
     return [f"no difference between {pair} can be claimed at {at}: {each}"]
 
@@ -125,10 +125,10 @@ def _chance(value: float) -> str:
     return f"{value:.1g}" if value < 0.001 else f"{value:.2g}"
 
 
-def _too_few(told: Sequence[Conclusion]) -> list[str]:
+def _too_few(claims: Sequence[Conclusion]) -> list[str]:
     """Return warnings about numbers of studies that are too small for any significant result."""
-    lost = {claim.runs: claim for claim in told if claim.least * len(told) > LEVEL}
-    return [_lost(claim, len(told)) for claim in lost.values()]
+    lost = {claim.runs: claim for claim in claims if claim.least * len(claims) > LEVEL}
+    return [_lost(claim, len(claims)) for claim in lost.values()]
 
 
 def _lost(claim: Conclusion, family: int) -> str:

@@ -66,8 +66,8 @@ def _compare(objective: Objective, first: float, second: float) -> tuple[str, st
     sign = 1.0 if objective.goal == "minimize" else -1.0
     texts = [number_text(v, objective.unit, written=objective.written) for v in (first, second)]
     marks = (sign * first < sign * second, sign * second < sign * first)
-    told = (f"{text} {BETTER if mark else ' '}" for text, mark in zip(texts, marks, strict=True))
-    return (f"{objective.name} ({objective.goal})", *told)  # type: ignore[return-value] # of two
+    cells = (f"{text} {BETTER if mark else ' '}" for text, mark in zip(texts, marks, strict=True))
+    return (f"{objective.name} ({objective.goal})", *cells)  # type: ignore[return-value] # of two
 
 
 def _metric_rows(problem: Problem, pair: tuple[Trial, Trial]) -> Iterable[tuple[str, str, str]]:

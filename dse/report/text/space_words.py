@@ -133,12 +133,12 @@ def _series(parameter: Ordinal) -> str:
     step = values[1] - values[0]
     pairs = list(pairwise(values))
     if values[0] > 0 and all(b == 2 * a for a, b in pairs):
-        told = "doubling"
+        spacing = "doubling"
     elif all(math.isclose(b - a, step, rel_tol=1e-9) for a, b in pairs):
-        told = f"step {value_text(step, unit)}"
+        spacing = f"step {value_text(step, unit)}"
     else:
         return ""
-    return f"{value_text(values[0], unit)} .. {value_text(values[-1], unit)}, {told}"
+    return f"{value_text(values[0], unit)} .. {value_text(values[-1], unit)}, {spacing}"
 
 
 def setting_text(parameter: Parameter, value: Value) -> str:

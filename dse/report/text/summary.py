@@ -27,20 +27,20 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
         heading = "One design is best in everything" if several else "The best design"
         return [(heading, f"{_describe_trial(answer, 0)}.")]
     best = [int(np.argmin(column)) for column in front.losses.T]
-    told = [
+    lines = [
         (f"{_superlative(objective)} {objective.name}", f"{_describe_trial(answer, place)}.")
         for objective, place in zip(answer.problem.objectives, best, strict=True)
     ]
     if front.knee is not None and len(answer.trials) > 2:
         place = front.trials.index(front.knee)
         gaps = join_list(_gap(answer, place, at, best[at]) for at in range(len(best)))
-        told.append(("A balance (the knee)", f"{_describe_trial(answer, place)}. That is {gaps}."))
-    return told
+        lines.append(("A balance (the knee)", f"{_describe_trial(answer, place)}. That is {gaps}."))
+    return lines
 
 
 def design_words(answer: Answer, trial: Trial) -> str:
     """Return a trial's parameters as text, except those that are equal in all designs."""
-    names = dict.fromkeys([*answer.told, *(answer.varying or trial.design)])
+    names = dict.fromkeys([*answer.shown_parameters, *(answer.varying or trial.design)])
     return design_text(trial.design, names, parameter_units(answer.problem), MOST_PARAMETERS)
 
 

@@ -94,8 +94,8 @@ def print_lanes(console: Console, lanes: Sequence[Lane]) -> None:
         for lane in others:
             if lane.cells[row]:
                 words = ", ".join(lane.cells[row].split("\n"))
-                told = words if len(others) == 1 else f"{_flat(lane.heading)}: {words}"
-                console.print(Padding(Text(told, overflow="fold"), (0, 0, 0, 2)))
+                text = words if len(others) == 1 else f"{_flat(lane.heading)}: {words}"
+                console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2)))
 
 
 def print_fitting_tables(

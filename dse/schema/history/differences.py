@@ -8,7 +8,7 @@ from typing import Any
 from dse.core.inspection.diff import difference as space_difference
 from dse.schema.space.parameters.number_text import spell_number
 
-_TOLD_CHANGES = 3
+_SHOWN_CHANGES = 3
 _LIBRARY = "['library of "
 _RESUME = "its record has what was used, and 'dse resume NAME' uses that"
 
@@ -21,25 +21,27 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     matter. For each other key of the identity, only the first difference is described.
     """
     changes = space_difference(stored["space"], now["space"], spell_number)
-    told: list[str] = []
+    parts: list[str] = []
     if changes:
-        more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""
-        told.append("space: " + "; ".join(changes[:_TOLD_CHANGES]) + more)
+        more = (
+            f" (and {len(changes) - _SHOWN_CHANGES} more)" if len(changes) > _SHOWN_CHANGES else ""
+        )
+        parts.append("space: " + "; ".join(changes[:_SHOWN_CHANGES]) + more)
         stored, now = _beside_space(stored), _beside_space(now)
     edited = _edited_functions(stored, now)
-    told += [
+    parts += [
         f"the function of the evaluator {name!r} was edited; if its results are unchanged, "
         f"declare: @evaluator(..., version={version!r})"
         for name, version in edited.items()
     ]
     if edited:
         stored, now = (_without_versions(one, edited) for one in (stored, now))
-    told += [
+    parts += [
         _between(part, stored.get(part), now.get(part))
         for part in sorted((stored.keys() | now.keys()) - {"space"})
         if stored.get(part) != now.get(part)
     ]
-    return "; ".join(told)
+    return "; ".join(parts)
 
 
 def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:

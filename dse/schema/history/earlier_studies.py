@@ -71,10 +71,10 @@ def _readings(
     found: dict[tuple[str, str], Reading] = {}
     for label, one in same.items():
         for trial in finished:
-            metrics = one.told(trial.metrics)
+            metrics = one.renamed(trial.metrics)
             if len(metrics) == len(one.metrics):
                 values = one.read(trial, new.problem.space)
-                reading = Reading(values=values, metrics=metrics, spread=one.told(trial.spread))
+                reading = Reading(values=values, metrics=metrics, spread=one.renamed(trial.spread))
                 found.setdefault((label, key_of(values)), reading)
     return tuple(found.values())
 
@@ -90,8 +90,10 @@ def _designs(
     front = {trial.number for trial in ParetoSet.of(old.problem, finished).trials}
     found: dict[int, Design] = {}
     for trial in finished:
-        told = all(len(one.told(trial.metrics)) == len(one.metrics) for one in same.values())
-        if told and (trial.measured or trial.number in front):
+        is_complete = all(
+            len(one.renamed(trial.metrics)) == len(one.metrics) for one in same.values()
+        )
+        if is_complete and (trial.measured or trial.number in front):
             design = legal_design(_values(new, same, trial), new.problem.space)
             if design is not None:
                 found[trial.number] = design
@@ -129,8 +131,8 @@ def _prior(
         other = corresponding(metric, own, old.problem.metrics)
         if other is not None:
             factor = units.converted(1.0, old.problem.metrics[other].unit, own.unit)
-            told = [np.nan if known(metric, t) else t.metrics.get(other, np.nan) for t in done]
-            columns[metric] = factor * np.array(told, dtype=float)
+            numbers = [np.nan if known(metric, t) else t.metrics.get(other, np.nan) for t in done]
+            columns[metric] = factor * np.array(numbers, dtype=float)
     columns = {metric: values for metric, values in columns.items() if np.isfinite(values).any()}
     if not columns:
         return None

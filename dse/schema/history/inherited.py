@@ -48,18 +48,18 @@ class Inherited:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(told: Mapping[str, Any] | None) -> Inherited:
+    def of(facts: Mapping[str, Any] | None) -> Inherited:
         """Build the inherited data from their JSON form in a study's record; empty for ``None``."""
-        told = told or {}
+        facts = facts or {}
         return Inherited(
-            studies=told.get("studies", {}),
+            studies=facts.get("studies", {}),
             readings=tuple(
                 Reading(values=Design(values), metrics=metrics, spread=spread)
-                for values, metrics, spread in told.get("readings", [])
+                for values, metrics, spread in facts.get("readings", [])
             ),
-            designs=tuple(Design(values) for values in told.get("designs", [])),
-            priors=tuple(_prior(one) for one in told.get("priors", [])),
-            left_out=told.get("left_out", {}),
+            designs=tuple(Design(values) for values in facts.get("designs", [])),
+            priors=tuple(_prior(one) for one in facts.get("priors", [])),
+            left_out=facts.get("left_out", {}),
         )
 
     def plain(self) -> dict[str, Any]:
@@ -94,24 +94,24 @@ class Inherited:
         """Return a one-line summary: the earlier studies, and how much was inherited from them."""
         names = ", ".join(f"{name} ({count} trials)" for name, count in self.studies.items())
         guessed = sorted({metric for prior in self.priors for metric in prior.metrics})
-        told = [
+        parts = [
             f"{len(self.readings)} readings known",
             f"{len(self.designs)} designs to begin with",
         ]
-        told += [f"a guess of {', '.join(guessed)}"] if guessed else []
-        told += [f"left out: {study}, {why}" for study, why in self.left_out.items()]
-        return f"from {names or 'no study'}: {'; '.join(told)}"
+        parts += [f"a guess of {', '.join(guessed)}"] if guessed else []
+        parts += [f"left out: {study}, {why}" for study, why in self.left_out.items()]
+        return f"from {names or 'no study'}: {'; '.join(parts)}"
 
 
-def _prior(told: Mapping[str, Any]) -> Prior:
+def _prior(facts: Mapping[str, Any]) -> Prior:
     return Prior(
-        study=told["study"],
-        designs=tuple(Design(values) for values in told["designs"]),
+        study=facts["study"],
+        designs=tuple(Design(values) for values in facts["designs"]),
         metrics={
             name: np.array([math.nan if v is None else v for v in values], dtype=float)
-            for name, values in told["metrics"].items()
+            for name, values in facts["metrics"].items()
         },
-        library=bool(told.get("library")),
+        library=bool(facts.get("library")),
     )
 
 

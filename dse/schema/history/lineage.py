@@ -55,7 +55,7 @@ class Same:
     metrics: Mapping[str, str]
     parameters: Mapping[str, str]
 
-    def told(self, numbers: Mapping[str, float]) -> dict[str, float]:
+    def renamed(self, numbers: Mapping[str, float]) -> dict[str, float]:
         """Return an earlier trial's metrics of this evaluator, by their names in the new study."""
         return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
 

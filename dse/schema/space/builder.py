@@ -11,7 +11,7 @@ from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.parameter import Choice, Parameter, Real, size
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.space.rules.exactness import check_exact_domain
-from dse.schema.yaml.error_collector import MOST_TOLD, ErrorCollector
+from dse.schema.yaml.error_collector import MOST_REPORTED, ErrorCollector
 
 MAX_PARAMETERS = 20_000
 """Maximum number of parameters; guards against nested includes that double with every level."""
@@ -63,8 +63,8 @@ class SpaceBuilder:
         if name in self.declared:
             problem = f"{name!r} is declared twice"
             first = f"first at {self.declared[name]}"
-            told = SpecError(problem, where=where, hint=f"{first}; {hint}" if hint else first)
-            self.mistakes.add(told)
+            error = SpecError(problem, where=where, hint=f"{first}; {hint}" if hint else first)
+            self.mistakes.add(error)
             return False
         self.declared[name] = where
         return True
@@ -135,7 +135,7 @@ class SpaceBuilder:
 
     def unknown(self, name: str, rule: str) -> DseError:
         """Return the error for an undeclared name in the text of a rule, with similar names."""
-        if len(self.mistakes.errors) >= MOST_TOLD:
+        if len(self.mistakes.errors) >= MOST_REPORTED:
             hint = ""  # the error will not be shown, and finding similar names is slow
         elif name in self.dropped:
             hint = f"it was dropped at {self.dropped[name]}: drop the rule too"

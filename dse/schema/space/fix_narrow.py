@@ -119,8 +119,8 @@ def check_settlements(
             else:
                 prefix = full("")
                 hint = nearest(name, [own.removeprefix(prefix) for own in declared])
-            told = SpecError(f"{shown(fragment.path)} has no parameter {name!r}", hint=hint)
-            whole.mistakes.add(told, one.where)
+            error = SpecError(f"{shown(fragment.path)} has no parameter {name!r}", hint=hint)
+            whole.mistakes.add(error, one.where)
 
 
 def check_renames(

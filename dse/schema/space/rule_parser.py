@@ -97,8 +97,8 @@ class Rules:
             values = parameter.values if isinstance(parameter, Choice) else ()
             words = [value for value in values if isinstance(value, str)]
             if words and all(units.quantity(word) is not None for word in words):
-                told = ", ".join(map(str, values))[:60]
-                return f"{name} is a choice of words; for quantities: 'ordinal: [{told}]'"
+                listed = ", ".join(map(str, values))[:60]
+                return f"{name} is a choice of words; for quantities: 'ordinal: [{listed}]'"
             if 0 < len(words) < len(values):
                 return (
                     f"{name} has words such as {words[0]!r} among its numbers: quote all values "

@@ -56,10 +56,10 @@ class Scope:
         edits = dict(self._edits(parsed.node))
         if not edits:
             return parsed
-        told = text
+        replaced = text
         for (column, length), words in sorted(edits.items(), reverse=True):
-            told = told[:column] + words + told[column + length :]
-        return parsed if told == text else parse(told)
+            replaced = replaced[:column] + words + replaced[column + length :]
+        return parsed if replaced == text else parse(replaced)
 
     def expand(self, text: str) -> Expression:
         """Parse a formula and expand list members and lookups to scalar parameters.
@@ -94,17 +94,17 @@ class Scope:
             return amount(text, unit)
         rule = self.expand(text)
         if rule.names:
-            told = min(rule.names)
-            raise SpecError(f"{text!r} depends on {told}, but a domain must be constant")
+            name = min(rule.names)
+            raise SpecError(f"{text!r} depends on {name}, but a domain must be constant")
         found = dimensions.unit_of(rule, {})
         if found == dimensions.TEXT:
             word = self.arguments.get(text)
-            said = (
+            problem = (
                 f"{text!r} is {word.value!r}"
                 if isinstance(word, syntax.Text)
                 else f"{text!r} is a word"
             )
-            raise SpecError(f"{said}, not a number", where=self.given.get(text, ""))
+            raise SpecError(f"{problem}, not a number", where=self.given.get(text, ""))
         if unit and not units.same_dimension(found, unit):
             raise SpecError(f"{text!r} is no quantity in {unit}")
         value = rule.resolve_units(units.factor).values({}, 1)
@@ -183,24 +183,24 @@ class Scope:
                 :data:`MAX_COMBINATIONS` combinations.
         """
         rule = self.expand(text)
-        told = {name: self.whole.parameters[name] for name in sorted(rule.names)}
-        for name, parameter in told.items():
+        parameters = {name: self.whole.parameters[name] for name in sorted(rule.names)}
+        for name, parameter in parameters.items():
             if isinstance(parameter, Real | Choice):
                 known = [
                     n for n, p in self.whole.parameters.items() if not isinstance(p, Real | Choice)
                 ]
                 raise SpecError(f"{name!r} has no list of numbers", hint=nearest(name, known))
-        domains = [p.values for p in told.values() if not isinstance(p, Real)]
+        domains = [p.values for p in parameters.values() if not isinstance(p, Real)]
         combinations = 1
         for domain in domains:
             combinations *= len(domain)
         if combinations > MAX_COMBINATIONS:
             raise SpecError(f"{text!r} has more than {MAX_COMBINATIONS:,} combinations")
-        unit = dimensions.unit_of(rule, {name: p.unit for name, p in told.items()})
+        unit = dimensions.unit_of(rule, {name: p.unit for name, p in parameters.items()})
         if unit == dimensions.TEXT:
             raise SpecError(f"{text!r} is a word, not a number")
         grid = np.meshgrid(*(np.array(domain) for domain in domains), indexing="ij")
-        columns = {n: Column(axis.ravel()) for n, axis in zip(told, grid, strict=True)}
+        columns = {n: Column(axis.ravel()) for n, axis in zip(parameters, grid, strict=True)}
         found = rule.resolve_units(units.factor).values(columns, combinations)
         kept = found.values if found.absent is None else found.values[~found.absent]
         return np.unique(kept).tolist(), units.coherent(unit)

@@ -49,8 +49,8 @@ class DomainSpec(Model):
         (kind,) = self.kinds
         for key, partners in _GOES_WITH.items():
             if getattr(self, key, None) is not None and kind not in partners:
-                told = ", ".join(repr(partner) for partner in partners)
-                raise ValueError(f"{key!r} goes with {told} only, not with {kind!r}")
+                listed = ", ".join(repr(partner) for partner in partners)
+                raise ValueError(f"{key!r} goes with {listed} only, not with {kind!r}")
         if self.boolean is False:
             raise ValueError("'boolean: false' is not a domain; write 'boolean: true'")
 
@@ -70,9 +70,9 @@ class ParameterSpec(DomainSpec):
     @model_validator(mode="after")
     def _one_domain(self) -> ParameterSpec:
         if len(self.kinds) != 1:
-            told = " and ".join(self.kinds) or "none"
+            listed = " and ".join(self.kinds) or "none"
             every = ", ".join((*SCALARS, *STRUCTURED))
-            raise ValueError(f"a parameter has one of {every}; this has {told}")
+            raise ValueError(f"a parameter has one of {every}; this has {listed}")
         self.check_companions()
         if self.partition is not None and self.parts is None:
             raise ValueError("a partition needs 'parts': how many, or [least, most]")
@@ -87,8 +87,8 @@ class NarrowSpec(DomainSpec):
     @model_validator(mode="after")
     def _one_part(self) -> NarrowSpec:
         if self.values is None and len(self.kinds) != 1:
-            told = " and ".join(self.kinds) or "neither"
-            raise ValueError(f"'narrow' takes a list of values or one domain; this has {told}")
+            listed = " and ".join(self.kinds) or "neither"
+            raise ValueError(f"'narrow' takes a list of values or one domain; this has {listed}")
         if self.values is None:
             self.check_companions()
         return self

@@ -28,9 +28,9 @@ def check_words(
     """
     if isinstance(node, Compare | Member):
         sides = children(node)
-        told = [pair for side in sides for pair in _words(side, parameters, before or {})]
+        pairs = [pair for side in sides for pair in _words(side, parameters, before or {})]
         for side in sides:
-            for name, words in told:
+            for name, words in pairs:
                 if isinstance(side, Text) and side.value not in words:
                     hint = nearest(side.value, [str(word) for word in words])
                     raise SpecError(f"{name} is never {side.value!r}", hint=hint)

@@ -111,20 +111,20 @@ class Baselines:
         value = float(result.values[0])
         absent = result.absent is not None and bool(result.absent[0])
         if absent or not math.isfinite(value) or value == 0:
-            told = "nothing" if absent else f"{value:g}"
+            text = "nothing" if absent else f"{value:g}"
             raise SpecError(
-                f"for the baseline {name!r} this comes to {told}",
+                f"for the baseline {name!r} this comes to {text}",
                 hint="a reference value must be finite and not zero",
             )
         return value
 
 
 def index_baselines(
-    told: Sequence[Mapping[str, Scalar]] | Mapping[str, Mapping[str, Scalar]],
+    baselines: Sequence[Mapping[str, Scalar]] | Mapping[str, Mapping[str, Scalar]],
 ) -> dict[str | int, Mapping[str, Scalar]]:
     """Return the baselines of a study file as a mapping, by name or by index in a list."""
     pairs: Iterable[tuple[str | int, Mapping[str, Scalar]]]
-    pairs = told.items() if isinstance(told, Mapping) else enumerate(told)
+    pairs = baselines.items() if isinstance(baselines, Mapping) else enumerate(baselines)
     return dict(pairs)
 
 
@@ -136,7 +136,7 @@ def check_name(name: str | int) -> None:
         )
 
 
-def told_baselines(
+def build_baselines(
     designs: Mapping[str | int, Design],
     pipeline: Pipeline,
     measured: Mapping[str, Mapping[str, float]],

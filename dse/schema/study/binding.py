@@ -79,8 +79,8 @@ def repaired_evaluator(
         try:
             return _made_with(plugin, spec.use, rest), errors
         except DseError as error:
-            told = error.errors if isinstance(error, SpecErrors) else (error,)
-            inner = [_with_part(one, plugin, spec.use, rest) for one in told]
+            problems = error.errors if isinstance(error, SpecErrors) else (error,)
+            inner = [_with_part(one, plugin, spec.use, rest) for one in problems]
             if any(option in f"{one.problem} {one.hint}" for one in inner for option in left):
                 break
             errors += inner
@@ -204,7 +204,7 @@ def bound_of(
             continue
         if full in {f"{name}.{own}" for own in evaluator.provides}:
             problem = f"{name} reads {full!r}, which it reports itself"
-            errors.append(SpecError(problem, part=_told_in(evaluator, reading)))
+            errors.append(SpecError(problem, part=_find_formula(evaluator, reading)))
         keys = lists.get(full or "", [""])
         names |= {f"{reading}{key}": f"{full}{key}" for key in keys if full is not None}
     factors: dict[str, float] = {}
@@ -231,11 +231,11 @@ def _build_missing_error(
     return SpecError(
         f"{name} needs {reading!r}, which the space does not have",
         hint=f"declare it, give '{reading}: ...' as an option, or 'bind: {{{reading}: ...}}'{near}",
-        part=_told_in(evaluator, reading) or ("reads",),
+        part=_find_formula(evaluator, reading) or ("reads",),
     )
 
 
-def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
+def _find_formula(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
     """Return the option path of the evaluator's formula that reads this input; else ``""``."""
     return next(
         (("metrics", own) for own, one in formulas_of(evaluator).items() if reading in one.names),
@@ -354,16 +354,16 @@ def _resolve_input(
     return ending[0] if ending else None
 
 
-def _factor(name: str, own: str, wanted: str, full: str, told: str) -> float:
-    if told == dimensions.TEXT:
+def _factor(name: str, own: str, wanted: str, full: str, stated: str) -> float:
+    if stated == dimensions.TEXT:
         raise SpecError(f"{name} reads {own!r} as a number, but {full} is text")
     if wanted == COHERENT:
-        return units.factor(told)
-    if not units.same_dimension(told, wanted):
+        return units.factor(stated)
+    if not units.same_dimension(stated, wanted):
         raise SpecError(
             f"{name} reads {own!r} in {wanted or 'a bare number'}, "
-            f"but {full} is in {told or 'a bare number'}",
+            f"but {full} is in {stated or 'a bare number'}",
             hint=f"give {full} a unit such as {wanted}" if wanted else f"give {full} no unit",
             part=("units", own),
         )
-    return units.factor(told) / units.factor(wanted)
+    return units.factor(stated) / units.factor(wanted)

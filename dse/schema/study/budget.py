@@ -110,14 +110,14 @@ def _confidence(spec: BudgetSpec) -> float | None:
     return found
 
 
-def _above_zero(key: str, told: Quantity | None, unit: str) -> float | None:
+def _above_zero(key: str, quantity: Quantity | None, unit: str) -> float | None:
     """Return a quantity above zero in its coherent unit; a bare number is in ``unit``."""
-    if told is None:
+    if quantity is None:
         return None
     try:
-        value = float(amount(told, unit).value)
+        value = float(amount(quantity, unit).value)
     except SpecError as error:
-        raise SpecError(f"{told!r} is no {key}", hint=_HINTS[key]) from error
+        raise SpecError(f"{quantity!r} is no {key}", hint=_HINTS[key]) from error
     if value <= 0:
         raise SpecError(f"a budget's {key} is above zero", hint=_HINTS[key])
     return value

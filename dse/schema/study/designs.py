@@ -63,8 +63,8 @@ def plain_values(values: Mapping[str, Value], space: DesignSpace) -> dict[str, V
     for name, given in _spread(values, space).items():
         value = given.item() if isinstance(given, np.generic) else given  # of a data frame
         parameter = space.by_name.get(name)
-        told = isinstance(value, str) and units.quantity(value) is not None
-        if parameter is not None and told and not isinstance(parameter, Choice):
+        is_quantity = isinstance(value, str) and units.quantity(value) is not None
+        if parameter is not None and is_quantity and not isinstance(parameter, Choice):
             plain[name] = amount(value, parameter.unit).value
         else:
             plain[name] = value

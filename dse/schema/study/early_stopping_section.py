@@ -40,6 +40,6 @@ def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
     return Certain(worsens=frozenset(spec.worsens), best=best)
 
 
-def _bound(told: Quantity, unit: str) -> float:
+def _bound(quantity: Quantity, unit: str) -> float:
     """Convert a bound to the metric's unit; a number without a unit is already in it."""
-    return float(amount(told, unit or "1").value) / units.factor(unit)
+    return float(amount(quantity, unit or "1").value) / units.factor(unit)

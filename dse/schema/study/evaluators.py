@@ -149,12 +149,12 @@ class EvaluatorSet:
         changes = self._scenarios[scenario].options.get(bound.name, {})
         fixed = bound.evaluator.values if isinstance(bound.evaluator, FixedInputs) else {}
         spec = self._spec.evaluators[bound.name]
-        told = {**spec.options, **changes, **({"values": dict(fixed)} if fixed else {})}
+        merged = {**spec.options, **changes, **({"values": dict(fixed)} if fixed else {})}
         if spec.replicates:
-            told["replicates"] = spec.replicates.model_dump()
+            merged["replicates"] = spec.replicates.model_dump()
         if spec.parts is not None:
-            told["parts"] = {metric: one.model_dump() for metric, one in spec.parts.items()}
-        return told
+            merged["parts"] = {metric: one.model_dump() for metric, one in spec.parts.items()}
+        return merged
 
     def _versions(self, name: str) -> dict[str, Evaluator]:
         """Create the evaluator for each scenario, by scenario name.

@@ -92,18 +92,18 @@ def reads_any(evaluator: Evaluator, name: str) -> bool:
     return bool({name, EVERYTHING} & (evaluator.reads | evaluator.optional))
 
 
-def reading_of(evaluator: Evaluator, name: str, told: Scalar) -> Value:
+def reading_of(evaluator: Evaluator, name: str, given: Scalar) -> Value:
     """Convert the fixed value of an input from the study file to the evaluator's unit.
 
     Raises:
         SpecError: the value's unit has another dimension.
     """
-    if not isinstance(told, str) or units.quantity(told) is None:
-        return told
+    if not isinstance(given, str) or units.quantity(given) is None:
+        return given
     unit = evaluator.units.get(name, COHERENT)
     if unit == COHERENT:
-        return amount(told).value
+        return amount(given).value
     try:
-        return amount(told, unit).value / units.factor(unit)
+        return amount(given, unit).value / units.factor(unit)
     except SpecError as error:
         raise SpecError(f"{name}: {error.problem}", hint=error.hint) from error

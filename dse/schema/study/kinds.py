@@ -41,5 +41,5 @@ def is_space(value: Mapping[str, Any]) -> bool:
     return not is_study(value) and bool(value.keys() & _OF_SPACES)
 
 
-def _names_file(told: object) -> bool:
-    return isinstance(told, str) and PurePath(told).suffix in (".yaml", ".yml")
+def _names_file(value: object) -> bool:
+    return isinstance(value, str) and PurePath(value).suffix in (".yaml", ".yml")

@@ -40,21 +40,21 @@ def with_modelled_baselines(plan: Plan) -> Plan:
     if not plan.awaited:
         return plan
     plan.pipeline.may_start = True
-    told = dict[str, Mapping[str, float]]()
+    measured = dict[str, Mapping[str, float]]()
     for name, design in plan.awaited.items():
         got = plan.pipeline.known(Batch.of([design]))
-        told[name] = {} if got.faults else {m: float(v[0]) for m, v in got.columns.items()}
-    return _rebuild_plan(plan, told)
+        measured[name] = {} if got.faults else {m: float(v[0]) for m, v in got.columns.items()}
+    return _rebuild_plan(plan, measured)
 
 
-def _rebuild_plan(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
+def _rebuild_plan(plan: Plan, measured: Mapping[str, Mapping[str, float]]) -> Plan:
     """Rebuild the plan with the given metrics of its named baselines."""
     now = plan_of(
         plan.path,
         kept=plan.texts,
         seed=plan.problem.seed,
         optimizer=plan.optimizer,
-        measured=told,
+        measured=measured,
         objects=plan.objects,
     )
     now.pipeline.may_start = plan.pipeline.may_start

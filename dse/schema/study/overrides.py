@@ -29,18 +29,18 @@ class BudgetOverrides(TypedDict, total=False):
     confidence: Quantity | None
 
 
-def stated_budget(plan: Plan, told: BudgetOverrides) -> Budget:
+def stated_budget(plan: Plan, overrides: BudgetOverrides) -> Budget:
     """Return the plan's budget with the stopping criteria of one run in place of its own.
 
     Raises:
         SpecError: a number is not above zero or in another unit; a cost has no price.
         SpecErrors: a number of measurements or trials is not an integer above zero.
     """
-    said = {key: value for key, value in told.items() if value is not None}
-    return change_budget(plan.budget, model_of(BudgetSpec, source_of(said)))
+    stated = {key: value for key, value in overrides.items() if value is not None}
+    return change_budget(plan.budget, model_of(BudgetSpec, source_of(stated)))
 
 
-def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
+def budget_of_words(plan: Plan, overrides: BudgetOverrides) -> Budget:
     """Return the plan's budget with the stopping criteria given as command-line options.
 
     This differs from :func:`stated_budget` only in the location of errors.
@@ -48,8 +48,8 @@ def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
     Raises:
         DseError: a bound is invalid; the error's place is the option, such as ``--time``.
     """
-    gap = told.get("gap")
-    for key, value in told.items():
+    gap = overrides.get("gap")
+    for key, value in overrides.items():
         own = {"gap": gap, key: value} if key == "confidence" else {key: value}
         try:
             stated_budget(plan, own)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def budget_of_words(plan: Plan, told: BudgetOverrides) -> Budget:
             raise errors.errors[0].at(_option(key)) from errors
         except DseError as error:
             raise error.at(_option(key)) from error
-    return stated_budget(plan, told)
+    return stated_budget(plan, overrides)
 
 
 def _option(key: str) -> str:
@@ -65,28 +65,28 @@ def _option(key: str) -> str:
 
 
 def stated_executor(
-    plan: Plan, told: str | Mapping[str, Any] | None, workers: int | None = None
+    plan: Plan, given: str | Mapping[str, Any] | None, workers: int | None = None
 ) -> PluginSpec | None:
     """Return the executor for one run; ``None`` if nothing overrides that of the plan.
 
     Args:
         plan: the study's plan; an executor of the same name keeps its options.
-        told: an executor's name, or a mapping of ``use`` and all its options.
+        given: an executor's name, or a mapping of ``use`` and all its options.
         workers: the number of concurrent evaluations; ``auto``, and the study's own ``serial``,
             become ``processes``.
 
     Raises:
         SpecError: the mapping names no executor.
     """
-    if told is None and workers is None:
+    if given is None and workers is None:
         return None
-    if isinstance(told, Mapping):
-        use, options = _parse_executor(told)
+    if isinstance(given, Mapping):
+        use, options = _parse_executor(given)
     else:
-        use = told or plan.executor.use
+        use = given or plan.executor.use
         options = plan.executor.options if use == plan.executor.use else {}
     if workers is not None:
-        if use == AUTO or (told is None and use == _ALONE):
+        if use == AUTO or (given is None and use == _ALONE):
             use, options = "processes", {k: v for k, v in options.items() if use == AUTO}
         options = {**options, "workers": workers}
     spec = PluginSpec(use=use, **options)
@@ -94,9 +94,9 @@ def stated_executor(
     return spec
 
 
-def _parse_executor(told: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    use = told.get("use")
+def _parse_executor(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    use = given.get("use")
     if not isinstance(use, str):
         hint = 'write {"use": "processes", "workers": 4}'
-        raise SpecError(f"{dict(told)!r} names no executor", hint=hint)
-    return use, {key: value for key, value in told.items() if key != "use"}
+        raise SpecError(f"{dict(given)!r} names no executor", hint=hint)
+    return use, {key: value for key, value in given.items() if key != "use"}

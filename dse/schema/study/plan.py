@@ -134,8 +134,8 @@ def plan_of(
     source = renamed.source
     if is_space(source.value):
         hint = f"a study names it: 'space: {path.name}'; dse init writes a first one"
-        told = SpecError("this is no study", where=source.place(["space"]), hint=hint)
-        raise SpecErrors([told])
+        error = SpecError("this is no study", where=source.place(["space"]), hint=hint)
+        raise SpecErrors([error])
     mistakes = ErrorCollector()
     for one in renamed.mistakes:
         mistakes.add(one)
@@ -249,9 +249,9 @@ class _Builder:
 
     def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
         options = spec.options
-        for key, told in options.items():
-            if isinstance(told, str) and told in self.objects:
-                options[key] = self.objects[told]
+        for key, value in options.items():
+            if isinstance(value, str) and value in self.objects:
+                options[key] = self.objects[value]
         for key in _PATHS:
             if isinstance(options.get(key), str):
                 options[key] = str(resolve_path(options[key], self.source.path))

@@ -15,7 +15,7 @@ from dse.storage.patience import PATIENCE_S
 
 def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
     """Return the maximum number of retries for each kind of failure, stated or default."""
-    said: dict[FaultKind, int | None] = {
+    stated: dict[FaultKind, int | None] = {
         "lost": spec.lost,
         "crashed": spec.crashed,
         "memory": spec.memory,
@@ -23,7 +23,7 @@ def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
         "raised": spec.raised,
         "invalid": spec.invalid,
     }
-    return {**RETRIES, **{kind: count for kind, count in said.items() if count is not None}}
+    return {**RETRIES, **{kind: count for kind, count in stated.items() if count is not None}}
 
 
 def patience_of(stated: Quantity | None) -> float:

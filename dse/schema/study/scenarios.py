@@ -88,8 +88,8 @@ def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
         SpecError: a value has a unit of another dimension than the input.
     """
     values = {
-        reading: reading_of(made, reading, told)
-        for reading, told in spec.values.items()
+        reading: reading_of(made, reading, value)
+        for reading, value in spec.values.items()
         if reads_any(made, reading)
     }
     return FixedInputs(made, values) if values else made

@@ -20,7 +20,7 @@ from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
 from dse.schema.space.space_loader import LegibleSpace
-from dse.schema.study.baselines import Baselines, check_name, index_baselines, told_baselines
+from dse.schema.study.baselines import Baselines, build_baselines, check_name, index_baselines
 from dse.schema.study.budget import Budget, budget_of
 from dse.schema.study.claim_rules import judging_metrics
 from dse.schema.study.claims import Claim, ClaimReader, claims_of
@@ -140,7 +140,7 @@ class Sections:
         """Named baselines for formulas; without metrics if a baseline or evaluator is invalid."""
         known, lists = self.cast.known, self.lists
         if self.pipeline is not None and len(self.designs) == len(self.spec.baselines):
-            return told_baselines(
+            return build_baselines(
                 self.designs, self.pipeline, self.measured, known=known, lists=lists
             )
         lost = [name for name in index_baselines(self.spec.baselines) if isinstance(name, str)]

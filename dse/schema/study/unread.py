@@ -67,8 +67,8 @@ class Readers:
     @cached_property
     def _includes(self) -> Mapping[str, str]:
         """File and line of each include in the space file, by the name of the include."""
-        told = self.space_file.value.get("include") or ()
-        return {name: self.space_file.place(["include", name]) for name in told}
+        included = self.space_file.value.get("include") or ()
+        return {name: self.space_file.place(["include", name]) for name in included}
 
     @cached_property
     def _owner(self) -> Mapping[str, str]:
@@ -182,12 +182,12 @@ class Readers:
         )
 
     def _mend_option(self, evaluator: str, option: str, name: str) -> str:
-        said = f"{option!r} is an option of {evaluator}, with one value for all designs"
+        sentence = f"{option!r} is an option of {evaluator}, with one value for all designs"
         way = self._way(evaluator, option, name)
         if way:
-            return f"{said}: {way}"
+            return f"{sentence}: {way}"
         return (
-            f"{said}: remove the parameter and write '{option}: ...' there; to compare "
+            f"{sentence}: remove the parameter and write '{option}: ...' there; to compare "
             "several values, use one evaluator for each, or scenarios"
         )
 

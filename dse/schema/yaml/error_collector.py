@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.schema.yaml.source import SourceDocument
 
-MOST_TOLD = 60
+MOST_REPORTED = 60
 """Maximum number of errors reported; a file that is not a space at all would give thousands."""
 
 
@@ -24,7 +24,7 @@ class ErrorCollector:
     def __init__(self) -> None:
         self.errors: list[DseError] = []
         self.unchecked: dict[str, None] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def add(self, error: DseError, where: str = "") -> None:
         """Record an error, or each error of a :class:`SpecErrors`, if it is not recorded yet.
@@ -38,8 +38,8 @@ class ErrorCollector:
                 continue
             placed = one.at(where) if where and not one.where else one
             key = (placed.where, placed.problem)
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._reported:
+                self._reported.add(key)
                 self.errors.append(placed)
 
         for part in error.unchecked if isinstance(error, SpecErrors) else ():
@@ -62,11 +62,14 @@ class ErrorCollector:
         if not self.errors:
             return
         errors = sorted(self.errors, key=self._reading_order())
-        told, rest = errors[:MOST_TOLD], len(errors) - MOST_TOLD
+        reported, rest = errors[:MOST_REPORTED], len(errors) - MOST_REPORTED
         if rest > 0:
-            told = [*told, SpecError(f"and {rest} more mistakes like these", where=told[-1].where)]
+            reported = [
+                *reported,
+                SpecError(f"and {rest} more mistakes like these", where=reported[-1].where),
+            ]
         lines = {error.where for error in self.errors}
-        raise SpecErrors(told, [part for part in self.unchecked if part and part not in lines])
+        raise SpecErrors(reported, [part for part in self.unchecked if part and part not in lines])
 
     def _reading_order(self) -> Callable[[DseError], tuple[int, int]]:
         """Return a sort key for errors: file, in order of first recorded errors, then line."""

@@ -128,7 +128,7 @@ def meant(key: str, valid: Sequence[str]) -> str:
         return "a text with a comma goes in quotes: '...(1, 2)'"
     if key.lstrip("+-").replace(".", "", 1).isdigit():
         return "put several values in brackets: [1, 2, 4]"
-    for told in (_MEANT.get(key, ""), _DEEPER.get(key, "")):
-        if set(re.findall(r"\w+", told)) & set(valid):
-            return f"write {told}"
+    for form in (_MEANT.get(key, ""), _DEEPER.get(key, "")):
+        if set(re.findall(r"\w+", form)) & set(valid):
+            return f"write {form}"
     return ""

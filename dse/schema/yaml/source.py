@@ -351,8 +351,8 @@ def _block_fault(lines: list[str], at: int, problem: str) -> tuple[int, str, str
         return at, "there is a second ': ' here", hint
     own, above = len(_indent(line)), len(_indent(before))
     if own != above and line.strip():
-        told = f"this line is indented by {own} spaces, the one above by {above}"
-        return at, f"the indentation does not fit: {told}", "indent entries of one section alike"
+        detail = f"this line is indented by {own} spaces, the one above by {above}"
+        return at, f"the indentation does not fit: {detail}", "indent entries of one section alike"
     hint = "look for a missing colon, quote or indentation just before"
     return at, f"this is no YAML: {problem}", hint
 

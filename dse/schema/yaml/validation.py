@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dse.errors import DseError, SpecError, SpecErrors, nearest
-from dse.schema.yaml.error_collector import MOST_TOLD, ErrorCollector
+from dse.schema.yaml.error_collector import MOST_REPORTED, ErrorCollector
 from dse.schema.yaml.examples import example, meant
 from dse.schema.yaml.source import Path_, SourceDocument
 
@@ -144,11 +144,11 @@ def _collect_mistakes(
         path = tuple(_path(one["loc"], source))
         other = _stands_for(str(one["loc"][-1]), one["input"]) if one["type"] == "missing" else ""
         found.setdefault((*path, other) if other else path, []).append(one)
-    told: list[DseError] = []
+    mistakes: list[DseError] = []
     around = {path[:size] for path in found for size in range(len(path))}
     for path, ones in found.items():
-        if len(told) >= MOST_TOLD:  # it is only counted, and finding similar names is slow
-            told.append(SpecError(f"{_label(path)} is off", where=source.place(path)))
+        if len(mistakes) >= MOST_REPORTED:  # it is only counted, and finding similar names is slow
+            mistakes.append(SpecError(f"{_label(path)} is off", where=source.place(path)))
             continue
         if path in around and all(one["type"] in _TYPES for one in ones):
             continue
@@ -158,8 +158,8 @@ def _collect_mistakes(
         if misfits and not others:
             pairs.append(_misfit(path, misfits))
         where = source.place(path)
-        told += [SpecError(problem, where=where, hint=hint) for problem, hint in pairs]
-    return told
+        mistakes += [SpecError(problem, where=where, hint=hint) for problem, hint in pairs]
+    return mistakes
 
 
 _INSTEAD: Mapping[str, tuple[str, ...]] = {

@@ -28,29 +28,31 @@ _TAKEN = (
 """Downloads by group, each with its file name and the text of its link."""
 
 
-def render_study(name: str, snapshot: Snapshot, told: api_models.StudyState) -> str:
+def render_study(name: str, snapshot: Snapshot, study_state: api_models.StudyState) -> str:
     """Return a study's page (``study``), or only its changing parts (``study_parts``)."""
     answer = Answer.of(snapshot.front, snapshot.finished)
     is_listed = 0 < len(answer.trials) <= _MOST_ROWS
-    drivers = ", ".join(_driver(one) for one in told.drivers)
-    used = told.of is not None and told.done >= told.of  # the bar shows it already
+    drivers = ", ".join(_driver(one) for one in study_state.drivers)
+    used = (
+        study_state.of is not None and study_state.done >= study_state.of
+    )  # the bar shows it already
     return render_page(
         name,
-        told=told,
+        study_state=study_state,
         downloads=_TAKEN,
-        reason="" if used else told.reason,
+        reason="" if used else study_state.reason,
         drivers=f"Run by {drivers}." if drivers else "",
         distrust=_warn_of_distrust(snapshot),
-        tiles=_tiles(snapshot, told),
-        left_out=_left_out(snapshot) if told.counts.get("done") else "",
-        nothing="" if told.counts.get("done") else _nothing(told),
+        tiles=_tiles(snapshot, study_state),
+        left_out=_left_out(snapshot) if study_state.counts.get("done") else "",
+        nothing="" if study_state.counts.get("done") else _nothing(study_state),
         answer=answer,
         rows=front_rows(snapshot.front, answer) if is_listed else "",
-        happened=[(f"{one.kind}, after {one.told} trials", one.text) for one in told.events],
+        happened=[(f"{one.kind}, after {one.told} trials", one.text) for one in study_state.events],
     )
 
 
-def _tiles(snapshot: Snapshot, told: api_models.StudyState) -> list[tuple[str, str, str]]:
+def _tiles(snapshot: Snapshot, study_state: api_models.StudyState) -> list[tuple[str, str, str]]:
     """Return the numbers at the top of the page, each with its name and a note."""
     point = snapshot.front.reference_point
     note = (
@@ -58,14 +60,18 @@ def _tiles(snapshot: Snapshot, told: api_models.StudyState) -> list[tuple[str, s
         if point is None
         else _point(snapshot.study.problem.objectives, point)
     )
-    failed = sum(told.counts.get(state, 0) for state in ("failed", "infeasible"))
+    failed = sum(study_state.counts.get(state, 0) for state in ("failed", "infeasible"))
     volume = ("hypervolume", volume_text(snapshot.front), note)
     several = len(snapshot.study.problem.objectives) > 1  # with one, the share is always 100 %
     return [
-        ("on the front", str(told.front), _describe_front(snapshot, told)),
-        ("finished", str(told.finished), f"of {told.trials} asked, {failed} without numbers"),
-        ("measurements", str(told.measurements), _describe_measuring(snapshot, told)),
-        ("evaluation time", seconds_text(told.seconds), "summed over workers"),
+        ("on the front", str(study_state.front), _describe_front(snapshot, study_state)),
+        (
+            "finished",
+            str(study_state.finished),
+            f"of {study_state.trials} asked, {failed} without numbers",
+        ),
+        ("measurements", str(study_state.measurements), _describe_measuring(snapshot, study_state)),
+        ("evaluation time", seconds_text(study_state.seconds), "summed over workers"),
         *([volume] if several else []),
         *gap_tiles(RecordedGap.of(snapshot.events)),
     ]
@@ -79,19 +85,19 @@ def _warn_of_distrust(snapshot: Snapshot) -> str:
     return f"It was imported and is not trusted. To run it: dse studies trust {name}"
 
 
-def _describe_front(snapshot: Snapshot, told: api_models.StudyState) -> str:
-    if told.front:
+def _describe_front(snapshot: Snapshot, study_state: api_models.StudyState) -> str:
+    if study_state.front:
         return snapshot.proof.search_words
-    if told.counts.get("done"):
+    if study_state.counts.get("done"):
         return "no design is within all limits"
-    untold = told.finished or told.failure
-    return "no design has numbers" if untold else "nothing is known yet"
+    is_known = study_state.finished or study_state.failure
+    return "no design has numbers" if is_known else "nothing is known yet"
 
 
-def _describe_measuring(snapshot: Snapshot, told: api_models.StudyState) -> str:
+def _describe_measuring(snapshot: Snapshot, study_state: api_models.StudyState) -> str:
     if not snapshot.study.problem.measured:
         return "all metrics are modelled"
-    each = told.seconds / told.measurements if told.measurements else None
+    each = study_state.seconds / study_state.measurements if study_state.measurements else None
     return "" if each is None else f"{seconds_text(each)} each on average"
 
 
@@ -109,15 +115,15 @@ def _left_out(snapshot: Snapshot) -> str:
     return words if pairs > MOST_PAIRS else ""
 
 
-def _nothing(told: api_models.StudyState) -> str:
+def _nothing(study_state: api_models.StudyState) -> str:
     """Return why there are no figures yet, as text."""
-    if told.finished:
-        return f"No design has numbers: {told.finished} finished; the reasons are below."
-    if told.failure:
+    if study_state.finished:
+        return f"No design has numbers: {study_state.finished} finished; the reasons are below."
+    if study_state.failure:
         return "No design has a value: see the reasons below."
-    if told.state == "running":
+    if study_state.state == "running":
         return "The first designs are being evaluated."
-    return f"Nothing has been tried yet. Start it here, or run: dse resume {told.name}"
+    return f"Nothing has been tried yet. Start it here, or run: dse resume {study_state.name}"
 
 
 def _point(objectives: tuple[Objective, ...], point: tuple[float, ...]) -> str:

@@ -39,26 +39,26 @@ class _Link:
 
 
 def trials_page(
-    told: api_models.TrialPage, some: api_models.TrialView, counts: Mapping[State, int]
+    page: api_models.TrialPage, some: api_models.TrialView, counts: Mapping[State, int]
 ) -> str:
     """Return the page with a table of the selected trials, and links to others.
 
     Args:
-        told: the trials.
+        page: the trials.
         some: the requested selection.
         counts: how many of the study's trials there are in each state.
     """
-    upto = min(some.first + some.count, told.total)
+    upto = min(some.first + some.count, page.total)
     return render_page(
         "trials",
-        told=told,
-        heads=[f"{o.name} [{o.unit}]" if o.unit else o.name for o in told.objectives],
-        kinds=_kinds(told.study, some, counts) if counts else [],
+        page=page,
+        heads=[f"{o.name} [{o.unit}]" if o.unit else o.name for o in page.objectives],
+        kinds=_kinds(page.study, some, counts) if counts else [],
         kind_words="" if some.state is None else f"{some.state.value} ",
         kept=some.model_dump(mode="json", exclude_defaults=True, exclude={"first"}),
         first=some.first,
-        steps=_steps(told, some),
-        shown=f"{some.first + 1} to {upto} of {told.total}" if some.first < told.total else "",
+        steps=_steps(page, some),
+        shown=f"{some.first + 1} to {upto} of {page.total}" if some.first < page.total else "",
     )
 
 
@@ -80,39 +80,39 @@ def _kinds(study: str, some: api_models.TrialView, counts: Mapping[State, int]) 
     ]
 
 
-def _steps(told: api_models.TrialPage, some: api_models.TrialView) -> list[_Link]:
+def _steps(page: api_models.TrialPage, some: api_models.TrialView) -> list[_Link]:
     """Return links to the first, previous, next and last page of trials."""
-    last = (max(told.total, 1) - 1) // some.count * some.count
+    last = (max(page.total, 1) - 1) // some.count * some.count
     places = (
         ("first", 0, some.first > 0),
         ("earlier", max(some.first - some.count, 0), some.first > 0),
-        ("later", some.first + some.count, some.first + some.count < told.total),
+        ("later", some.first + some.count, some.first + some.count < page.total),
         ("last", last, some.first < last),
     )
     return [
-        _Link(words=words, address=_address(told.study, some, at, some.state), there=there)
+        _Link(words=words, address=_address(page.study, some, at, some.state), there=there)
         for words, at, there in places
     ]
 
 
 def _address(study: str, some: api_models.TrialView, first: int, state: State | None) -> str:
     asked = some.model_copy(update={"first": first, "state": state})
-    told = asked.model_dump(mode="json", exclude_defaults=True)
-    return f"{study_url(study, 'trials')}?{urlencode(told)}"
+    query = asked.model_dump(mode="json", exclude_defaults=True)
+    return f"{study_url(study, 'trials')}?{urlencode(query)}"
 
 
-def trial_page(study: StudyEngine, told: api_models.TrialRecord, total: int) -> str:
+def trial_page(study: StudyEngine, record: api_models.TrialRecord, total: int) -> str:
     """Return the page of one trial: design, metrics, failure, and log of the evaluators.
 
     ``total`` is the number of trials in the study.
     """
-    problem, trial = study.problem, told.trial
+    problem, trial = study.problem, record.trial
     units = parameter_units(problem)
     fault = f"{trial.fault.kind}: {trial.fault.reason}" if trial.fault else ""
     return render_page(
         "trial",
         study=study.name,
-        told=told,
+        record=record,
         trial=trial,
         total=total,
         is_open=trial.state in _OPEN,
@@ -120,7 +120,7 @@ def trial_page(study: StudyEngine, told: api_models.TrialRecord, total: int) -> 
         objectives=_objectives(trial, problem),
         design=[(n, value_text(v, units.get(n, ""))) for n, v in trial.design.items()],
         metrics=_metrics(trial, problem),
-        story=_story(told),
+        story=_story(record),
     )
 
 
@@ -142,8 +142,8 @@ def _metrics(trial: api_models.TrialDetail, problem: Problem) -> list[tuple[str,
     ]
 
 
-def _story(told: api_models.TrialRecord) -> list[tuple[str, str]]:
-    trial = told.trial
+def _story(record: api_models.TrialRecord) -> list[tuple[str, str]]:
+    trial = record.trial
     measured = (
         f"{format_count(trial.measured, 'evaluator')} measured"
         if trial.measured
@@ -151,9 +151,9 @@ def _story(told: api_models.TrialRecord) -> list[tuple[str, str]]:
     )
     took = f"{seconds_text(trial.cost_s or 0.0)}, {measured}"
     return [
-        ("asked for by", told.asked_by or "unknown: added by hand, or by an older version"),
+        ("asked for by", record.asked_by or "unknown: added by hand, or by an older version"),
         ("known then", f"{trial.told} finished trials"),
-        ("run by", told.worker or "no process yet"),
+        ("run by", record.worker or "no process yet"),
         ("took", "it is not over yet" if trial.state in _OPEN else took),
         *((name, moment_text(at)) for name, at in _moments(trial) if at is not None),
     ]

@@ -49,8 +49,8 @@ def trials(house: Here, name: str, some: Annotated[TrialView, Query()]) -> str:
 def trial(house: Here, name: str, number: int) -> str:
     """Return the page of one trial."""
     snapshot = house.watch.snapshot(name)
-    told = telling.trial(snapshot, number)
-    return trial_page(snapshot.study, told, len(snapshot.trials))
+    record = telling.trial(snapshot, number)
+    return trial_page(snapshot.study, record, len(snapshot.trials))
 
 
 @router.get("/studies/{name}/design")

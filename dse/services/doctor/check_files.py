@@ -35,7 +35,7 @@ def judged_file(file: str) -> JudgedFile:
     Args:
         file: a path, or ``library:studies/...`` for a shipped one.
     """
-    told: JudgedFile = {
+    judged: JudgedFile = {
         "file": file,
         "ok": True,
         "summary": "",
@@ -49,29 +49,29 @@ def judged_file(file: str) -> JudgedFile:
     try:
         path = resolve_path(file, Path.cwd() / "study.yaml")
         if is_study(Files().source(path).value):
-            _tell_study(told, path)
+            _tell_study(judged, path)
         else:
-            _tell_space(told, path)
+            _tell_space(judged, path)
     except DseError as error:
         errors = error.errors if isinstance(error, SpecErrors) else (error,)
-        told["ok"] = False
-        told["unchecked"] = list(error.unchecked) if isinstance(error, SpecErrors) else []
-        told["errors"] = [
+        judged["ok"] = False
+        judged["unchecked"] = list(error.unchecked) if isinstance(error, SpecErrors) else []
+        judged["errors"] = [
             {"problem": e.problem, "where": e.where, "hint": e.hint, "message": str(e)}
             for e in errors
         ]
-    return told
+    return judged
 
 
-def _tell_space(told: JudgedFile, path: Path) -> None:
+def _tell_space(judged: JudgedFile, path: Path) -> None:
     space = space_of(path, Files())
-    told["designs"] = space.count()
-    told["summary"] = (
-        f"{_format_count(space.parameters, 'parameter')}, {_format_design_count(told['designs'])}"
+    judged["designs"] = space.count()
+    judged["summary"] = (
+        f"{_format_count(space.parameters, 'parameter')}, {_format_design_count(judged['designs'])}"
     )
 
 
-def _tell_study(told: JudgedFile, path: Path) -> None:
+def _tell_study(judged: JudgedFile, path: Path) -> None:
     plan = _plan(path)
     _check_programs(plan)
     problem, bound = plan.problem, plan.pipeline.bound
@@ -79,18 +79,18 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
     if impossible:
         raise SpecErrors(impossible)
     notes = _probe_models(problem, path)
-    told["designs"] = problem.space.count()
-    told["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
-    told["measured"] = [b.label for b in bound if b.evaluator.kind == "measured"]
-    told["not_probed"] = {
+    judged["designs"] = problem.space.count()
+    judged["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
+    judged["measured"] = [b.label for b in bound if b.evaluator.kind == "measured"]
+    judged["not_probed"] = {
         b.label: [mask(words) for words in b.starts]
         for b in bound
         if b.starts or (b.evaluator.kind == "modelled" and not b.pure)
     }
-    kinds = {"modelled": told["modelled"], "measured": told["measured"]}
-    told["summary"] = (
+    kinds = {"modelled": judged["modelled"], "measured": judged["measured"]}
+    judged["summary"] = (
         f"{_format_count(problem.space.parameters, 'parameter')}, "
-        f"{_format_design_count(told['designs'])}; "
+        f"{_format_design_count(judged['designs'])}; "
         + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
         + f"; {_format_count(problem.objectives, 'objective')}"
         + f", {_format_count(problem.limits, 'limit')}"

@@ -37,14 +37,14 @@ def damage_findings(storage: Storage, url: str, on_progress: Progress) -> Iterat
         yield found
     if not broken:
         rows = sum(one.rows for one in storage.summaries())
-        told = f"all {rows:,} rows are as they were written"
-        yield Finding(part="check sums", verdict=Verdict.FINE, told=told)
+        message = f"all {rows:,} rows are as they were written"
+        yield Finding(part="check sums", verdict=Verdict.FINE, message=message)
 
 
 def _findings(storage: SupportsReading, url: str, on_progress: Progress) -> Iterator[Finding]:
     try:
-        for told in storage.check_database():
-            yield Finding(part="database", verdict=Verdict.BROKEN, told=told, mend=_DATABASE)
+        for message in storage.check_database():
+            yield Finding(part="database", verdict=Verdict.BROKEN, message=message, mend=_DATABASE)
         summaries = storage.summaries()
     except DseError as error:
         yield _broken(error)
@@ -66,16 +66,18 @@ def _study_findings(study: str, notes: DamageNotes, url: str) -> Iterator[Findin
     words = ["dse", "studies", "export", study, "--salvage", "-o", "FILE.jsonl"]
     export = f"{shlex.join(words)} {storage_words(url)}"
     for damage in notes.damages:
-        told = f"study {study!r}: {damage_text(damage)}"
+        message = f"study {study!r}: {damage_text(damage)}"
         yield Finding(
             part="check sums",
             verdict=Verdict.BROKEN,
-            told=told,
+            message=message,
             mend=f"restore a backup, or export the intact rows: {export}",
             study=study,
         )
 
 
 def _broken(error: DseError, study: str = "") -> Finding:
-    told, mend = error.problem, error.hint or _DATABASE
-    return Finding(part="check sums", verdict=Verdict.BROKEN, told=told, mend=mend, study=study)
+    message, mend = error.problem, error.hint or _DATABASE
+    return Finding(
+        part="check sums", verdict=Verdict.BROKEN, message=message, mend=mend, study=study
+    )

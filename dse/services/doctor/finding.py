@@ -25,6 +25,6 @@ class Finding:
 
     part: str
     verdict: Verdict
-    told: str
+    message: str
     mend: str = ""
     study: str = ""

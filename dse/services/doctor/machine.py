@@ -28,21 +28,21 @@ def machine_findings() -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    told = f"{sys.version.split()[0]} in {sys.prefix}"
+    message = f"{sys.version.split()[0]} in {sys.prefix}"
     if sys.prefix != sys.base_prefix or os.environ.get("CONDA_PREFIX"):
-        return Finding(part="python", verdict=Verdict.FINE, told=told)
+        return Finding(part="python", verdict=Verdict.FINE, message=message)
     return Finding(
         part="python",
         verdict=Verdict.FINE,
-        told=f"{told}, no virtual environment",
+        message=f"{message}, no virtual environment",
         mend="python -m venv .venv keeps its packages apart from the system's",
     )
 
 
 def _cores() -> Finding:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    told = f"{usable} of {os.cpu_count()} may be used"
-    return Finding(part="cores", verdict=Verdict.FINE, told=told)
+    message = f"{usable} of {os.cpu_count()} may be used"
+    return Finding(part="cores", verdict=Verdict.FINE, message=message)
 
 
 def _threads() -> Finding:
@@ -55,12 +55,12 @@ def _threads() -> Finding:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # a thread pool is listed only after its first use
     pools = {one["internal_api"]: one["num_threads"] for one in threadpool_info()}
-    told = ", ".join(f"{name} {count}" for name, count in sorted(pools.items())) or "no pool"
+    message = ", ".join(f"{name} {count}" for name, count in sorted(pools.items())) or "no pool"
     most = max(pools.values(), default=1)
     return Finding(
         part="threads",
         verdict=Verdict.FINE,
-        told=f"{told} in each process",
+        message=f"{message} in each process",
         mend="" if most == 1 else "OMP_NUM_THREADS=1 where several workers share the cores",
     )
 
@@ -73,7 +73,7 @@ def _memory() -> Finding:
     return Finding(
         part="memory",
         verdict=Verdict.BROKEN if few else Verdict.FINE,
-        told=f"{memory.available / _GIB:.1f} GiB of {memory.total / _GIB:.1f} GiB free",
+        message=f"{memory.available / _GIB:.1f} GiB of {memory.total / _GIB:.1f} GiB free",
         mend="use fewer workers, or close other programs" if few else "",
     )
 
@@ -88,21 +88,21 @@ def _caches() -> Finding:
         return Finding(
             part="caches",
             verdict=Verdict.BROKEN,
-            told=f"{folder}: {error.strerror}",
+            message=f"{folder}: {error.strerror}",
             mend="set DSE_CACHE to a folder that can be written",
         )
-    told = f"{folder}, {free / _GIB:.1f} GiB free"
-    return Finding(part="caches", verdict=Verdict.FINE, told=told)
+    message = f"{folder}, {free / _GIB:.1f} GiB free"
+    return Finding(part="caches", verdict=Verdict.FINE, message=message)
 
 
 def _compiler() -> Finding:
     found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if found:
-        return Finding(part="compiler", verdict=Verdict.FINE, told=found)
+        return Finding(part="compiler", verdict=Verdict.FINE, message=found)
     return Finding(
         part="compiler",
         verdict=Verdict.ABSENT,
-        told="no C compiler; only needed for packages that are compiled during installation",
+        message="no C compiler; only needed for packages that are compiled during installation",
         mend="apt install gcc, or the equivalent for your system",
     )
 
@@ -110,10 +110,10 @@ def _compiler() -> Finding:
 def _graphics() -> Finding:
     found = gpu()
     if found:
-        return Finding(part="gpu", verdict=Verdict.FINE, told=found)
+        return Finding(part="gpu", verdict=Verdict.FINE, message=found)
     return Finding(
         part="gpu",
         verdict=Verdict.ABSENT,
-        told="nvidia-smi reports none; models and optimizers run on the CPU",
+        message="nvidia-smi reports none; models and optimizers run on the CPU",
         mend="only evaluators that measure a GPU need one and its driver",
     )

@@ -33,27 +33,27 @@ def package_findings() -> Iterator[Finding]:
 
 
 def _check_required_packages(requirements: list[Requirement]) -> Finding:
-    wrong = [told for told in map(_lack, requirements) if told]
+    wrong = [message for message in map(_lack, requirements) if message]
     if not wrong:
-        told = f"{len(requirements)} installed, {DISTRIBUTION} {version(DISTRIBUTION)}"
-        return Finding(part="packages", verdict=Verdict.FINE, told=told)
+        message = f"{len(requirements)} installed, {DISTRIBUTION} {version(DISTRIBUTION)}"
+        return Finding(part="packages", verdict=Verdict.FINE, message=message)
     return Finding(
         part="packages",
         verdict=Verdict.BROKEN,
-        told="; ".join(wrong),
+        message="; ".join(wrong),
         mend=f"pip install --upgrade {DISTRIBUTION}",
     )
 
 
 def _optional(extra: str, requirements: list[Requirement]) -> Finding:
-    lacks = [told for told in map(_lack, requirements) if told]
+    lacks = [message for message in map(_lack, requirements) if message]
     if not lacks:
-        told = ", ".join(f"{one.name} {version(one.name)}" for one in requirements)
-        return Finding(part=extra, verdict=Verdict.FINE, told=told)
+        message = ", ".join(f"{one.name} {version(one.name)}" for one in requirements)
+        return Finding(part=extra, verdict=Verdict.FINE, message=message)
     return Finding(
         part=extra,
         verdict=Verdict.ABSENT,
-        told="; ".join(lacks),
+        message="; ".join(lacks),
         mend=f"pip install '{DISTRIBUTION}[{extra}]'",
     )
 
@@ -86,10 +86,10 @@ def _plugins() -> Finding:
             except DseError as error:
                 broken.append(f"{name}: {error}")
     if not broken:
-        return Finding(part="plug-ins", verdict=Verdict.FINE, told=f"{count} load")
+        return Finding(part="plug-ins", verdict=Verdict.FINE, message=f"{count} load")
     return Finding(
         part="plug-ins",
         verdict=Verdict.BROKEN,
-        told="; ".join(broken),
+        message="; ".join(broken),
         mend="upgrade or remove the package that provides it: dse plugins list",
     )

@@ -40,12 +40,12 @@ def storage_findings(
         yield Finding(
             part="storage",
             verdict=Verdict.BROKEN,
-            told=f"{mask_url(url)}: {error.problem}",
+            message=f"{mask_url(url)}: {error.problem}",
             mend=error.hint or _MENDS.get(scheme, "dse plugins list shows the available storages"),
         )
         return
     many = f"{count} {'study' if count == 1 else 'studies'}"
-    yield Finding(part="storage", verdict=Verdict.FINE, told=f"{mask_url(url)}, {many}")
+    yield Finding(part="storage", verdict=Verdict.FINE, message=f"{mask_url(url)}, {many}")
     yield from damage_findings(storage, url, on_progress)
     if url.startswith("sqlite:///"):
         yield _writing(Path(url.removeprefix("sqlite:///")).absolute().parent)
@@ -55,8 +55,8 @@ def _writing(folder: Path) -> Finding:
     """Return a finding on the time to create a test storage in the folder and delete it."""
     if not folder.is_dir():
         mend = f"make it: {shlex.join(['mkdir', '-p', str(folder)])}"
-        told = f"there is no folder {folder}"
-        return Finding(part="writing", verdict=Verdict.BROKEN, told=told, mend=mend)
+        message = f"there is no folder {folder}"
+        return Finding(part="writing", verdict=Verdict.BROKEN, message=message, mend=mend)
     try:
         with TemporaryDirectory(dir=folder, prefix=".dse-checkup-") as apart:
             started = time.perf_counter()
@@ -67,13 +67,13 @@ def _writing(folder: Path) -> Finding:
         return Finding(
             part="writing",
             verdict=Verdict.BROKEN,
-            told=f"{folder}: {why}",
+            message=f"{folder}: {why}",
             mend="--storage sqlite:///FILE in a folder that can be written",
         )
     slow = seconds > _SLOW_S
     return Finding(
         part="writing",
         verdict=Verdict.FINE,
-        told=f"creating a storage takes {seconds * 1e3:.0f} ms in {folder}",
+        message=f"creating a storage takes {seconds * 1e3:.0f} ms in {folder}",
         mend="a local disk is faster than a network disk" if slow else "",
     )

@@ -87,25 +87,27 @@ def axis_of(text: str) -> ParameterAnswer:
     Raises:
         SpecError: the line is not such a parameter.
     """
-    name, equals, told = (part.strip() for part in text.partition("="))
-    told = told.removeprefix("[").removesuffix("]").strip()
-    if not equals or not told:
+    name, equals, domain = (part.strip() for part in text.partition("="))
+    domain = domain.removeprefix("[").removesuffix("]").strip()
+    if not equals or not domain:
         raise SpecError(f"{text!r} is no parameter", hint=f"such as {PARAMETER_HINT}")
     _check_word(name)
-    low, dots, high = (part.strip() for part in told.partition(".."))
+    low, dots, high = (part.strip() for part in domain.partition(".."))
     if dots:
         ends = [_number(end) for end in (low, high)]
         if any(isinstance(end, str) and _has_unit(end) for end in ends):
-            raise SpecError(f"{told!r} has a unit", hint=_LATER)
+            raise SpecError(f"{domain!r} has a unit", hint=_LATER)
         if not all(isinstance(end, float) for end in ends) or not float(ends[0]) < float(ends[1]):
-            raise SpecError(f"{told!r} is no range", hint="two numbers, the smaller first: 1..16")
+            raise SpecError(f"{domain!r} is no range", hint="two numbers, the smaller first: 1..16")
         return ParameterAnswer(name=name, low=float(ends[0]), high=float(ends[1]))
-    values = tuple(_number(one.strip()) for one in told.split(",") if one.strip())
+    values = tuple(_number(one.strip()) for one in domain.split(",") if one.strip())
     measured = next((one for one in values if isinstance(one, str) and _has_unit(one)), None)
     if measured is not None:
         raise SpecError(f"{measured!r} has a unit", hint=_LATER)
     if len(set(values)) < 2 or len(set(values)) < len(values):
-        raise SpecError(f"{told!r} is no choice", hint="two values or more, each once: int8, fp16")
+        raise SpecError(
+            f"{domain!r} is no choice", hint="two values or more, each once: int8, fp16"
+        )
     return ParameterAnswer(name=name, values=values)
 
 
@@ -147,13 +149,13 @@ def _check_word(name: str) -> None:
 
 def _has_unit(text: str) -> bool:
     """Return whether a text is a number with a unit, such as ``64 KiB`` but not ``7B``."""
-    told = quantity(text)
-    if told is None or told[1] == "B":
+    found = quantity(text)
+    if found is None or found[1] == "B":
         return False
-    if " " not in text.removesuffix(told[1]):
-        return told[1] in _JOINED
+    if " " not in text.removesuffix(found[1]):
+        return found[1] in _JOINED
     try:
-        return unit(told[1]) is not None
+        return unit(found[1]) is not None
     except SpecError:
         return False
 

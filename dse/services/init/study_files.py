@@ -132,5 +132,5 @@ def _check(texts: Mapping[str, str]) -> None:
         try:
             plan_of((Path(folder) / "study.yaml").resolve())
         except DseError as error:
-            told = error.errors if isinstance(error, SpecErrors) else (error,)
-            raise SpecErrors([one.at("") for one in told]) from error
+            errors = error.errors if isinstance(error, SpecErrors) else (error,)
+            raise SpecErrors([one.at("") for one in errors]) from error

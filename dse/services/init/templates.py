@@ -49,10 +49,10 @@ def _domain(axis: ParameterAnswer) -> str:
         kind = "integer" if axis.whole else "real"
         return f"{{{kind}: [{axis.low:g}, {axis.high:g}]}}"
     kind = "choice" if any(isinstance(one, str) for one in axis.values) else "ordinal"
-    told = ", ".join(
+    listed = ", ".join(
         _quote_yaml(one) if isinstance(one, str) else f"{one:g}" for one in axis.values
     )
-    return f"{{{kind}: [{told}]}}"
+    return f"{{{kind}: [{listed}]}}"
 
 
 def _study(asked: Beginning) -> str:

@@ -48,7 +48,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         group: entry-point group in which plug-in packages register tables of their resources.
         folder: returns the folder that holds all resources of this kind.
         place: returns the path of a resource, as its users need it.
-        told: returns the description of one resource.
+        describe: returns the description of one resource.
         bring: installs a resource and reports progress; false if it was installed already.
         take: deletes a resource; false if it was not installed.
     """
@@ -57,7 +57,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
     group: Group
     folder: Callable[[], Path]
     place: Callable[[One], Path]
-    told: Callable[[One], Facts]
+    describe: Callable[[One], Facts]
     bring: Callable[[One, Callable[[Seen], None]], bool]
     take: Callable[[One], bool]
 
@@ -92,7 +92,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
 
     def listed(self) -> list[Facts]:
         """Return the description of each resource, and whether it is installed."""
-        return [self.told(one) for one in self.known().values()]
+        return [self.describe(one) for one in self.known().values()]
 
     def install(self, *names: str, on_progress: Callable[[Seen], None] = _unseen) -> list[Placed]:
         """Install resources from the package index that pip is configured for.

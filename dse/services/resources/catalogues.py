@@ -46,7 +46,7 @@ assets: ResourceCatalogue[Asset, AssetFacts, int] = ResourceCatalogue(
     group="assets",
     folder=assets_folder,
     place=lambda one: one.folder,
-    told=_asset,
+    describe=_asset,
     bring=install,
     take=remove,
 )
@@ -57,7 +57,7 @@ environments: ResourceCatalogue[Environment, EnvironmentFacts, str] = ResourceCa
     group="environments",
     folder=environments_folder,
     place=lambda one: one.python,
-    told=_environment,
+    describe=_environment,
     bring=build,
     take=demolish,
 )

@@ -96,9 +96,9 @@ def part_with(space: DesignSpace, values: Mapping[str, Value]) -> DesignSpace:
     Raises:
         DesignError: the subspace is empty; the hint lists the rules that exclude it.
     """
-    told = why(space, values) if values else None
-    if told is not None and told.example is None:
-        verb = "has" if told.left == 0 else "was found that has"
-        rules = [rule_text(space, rule) for rule in told.against]
+    explanation = why(space, values) if values else None
+    if explanation is not None and explanation.example is None:
+        verb = "has" if explanation.left == 0 else "was found that has"
+        rules = [rule_text(space, rule) for rule in explanation.against]
         raise DesignError(f"no legal design {verb} these values", hint="; ".join(rules))
     return narrow_space(space, values)

@@ -71,9 +71,9 @@ def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
 
 def differing(old: DesignSpace, new: DesignSpace) -> Differing:
     """Return the differences between two spaces in parameters, domains, conditions and rules."""
-    told = difference(old, new, spell_number)
+    differences = difference(old, new, spell_number)
     return {
-        "same": not told,
+        "same": not differences,
         "fingerprints": {"old": fingerprint(old), "new": fingerprint(new)},
-        "differences": list(told),
+        "differences": list(differences),
     }

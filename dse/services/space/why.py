@@ -53,14 +53,14 @@ class DesignExplanation:
 
     def json(self) -> Explained:
         """Return the explanation as JSON; its ``legal`` is null if that could not be decided."""
-        told = self.why
+        explanation = self.why
         return {
             "set": dict(self.given),
-            "whole": told.whole,
+            "whole": explanation.whole,
             "legal": self.legal,
-            "designs": told.left,
+            "designs": explanation.left,
             "reason": self._obstacle,
-            "example": None if told.example is None else dict(told.example),
+            "example": None if explanation.example is None else dict(explanation.example),
             "against": [
                 {
                     "kind": rule.kind,
@@ -68,7 +68,7 @@ class DesignExplanation:
                     "where": rule.where or None,
                     "parameters": sorted(rule.names),
                 }
-                for rule in told.against
+                for rule in explanation.against
             ],
         }
 
@@ -86,10 +86,10 @@ class DesignExplanation:
             return self._explain_conflict()
         example = f"for example {design_text(entries(self.space), self.why.example)}"
         if self.why.left is None:
-            told = f"there are legal designs {self._these}; not countable: {self._obstacle}"
+            text = f"there are legal designs {self._these}; not countable: {self._obstacle}"
         else:
-            told = f"{format_count(self.why.left, 'legal design')} {self._these}"
-        return [told, example]
+            text = f"{format_count(self.why.left, 'legal design')} {self._these}"
+        return [text, example]
 
     def _explain_conflict(self) -> list[str]:
         against = self.why.against

@@ -46,10 +46,10 @@ def add_pending_design(study: StudyEngine, design: Design, known: Trials) -> int
         trials = study.trials
         if any(one == design for one in trials[len(known) :].iter_designs()):
             raise StudyError("a trial is this design already")
-        told, after = int(trials.over.sum()), len(trials)
-        note = Event(kind="by hand", text=f"trial {after} was added by hand", told=told)
+        finished, after = int(trials.over.sum()), len(trials)
+        note = Event(kind="by hand", text=f"trial {after} was added by hand", told=finished)
         try:
-            ask = Ask(told=told, after=after, events=(note,), at=time.time())
+            ask = Ask(told=finished, after=after, events=(note,), at=time.time())
             (trial,) = study.storage.add(study.name, [design], ask)
         except Overtaken:
             continue

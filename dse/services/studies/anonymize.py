@@ -82,7 +82,7 @@ class Pseudonyms:
         return named
 
     @cached_property
-    def said(self) -> Callable[[str], str]:
+    def in_output(self) -> Callable[[str], str]:
         """Function that replaces folder, user and host names in the output of a program; cached."""
         words = "|".join(map(re.escape, _longest_first(self.hosts)))
         pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
@@ -103,7 +103,7 @@ class Pseudonyms:
 
     def fault(self, fault: Fault | None) -> Fault | None:
         """Return a trial's fault (why it failed) with the names in its reason replaced."""
-        return None if fault is None else replace(fault, reason=self.said(fault.reason))
+        return None if fault is None else replace(fault, reason=self.in_output(fault.reason))
 
     def faults(self, trials: Trials) -> Trials:
         """Return trials with the names in their faults replaced."""
@@ -111,7 +111,7 @@ class Pseudonyms:
 
     def sheet(self, sheet: Sheet) -> Sheet:
         """Return a table of trials, by column, with the names in its failure reasons replaced."""
-        reasons = [self.said(one) if isinstance(one, str) else one for one in sheet["reason"]]
+        reasons = [self.in_output(one) if isinstance(one, str) else one for one in sheet["reason"]]
         return {**sheet, "reason": reasons}
 
     def events(self, events: Iterable[Event]) -> tuple[Event, ...]:
@@ -136,14 +136,14 @@ class Pseudonyms:
         """
         match noun:
             case Event():
-                named = self.text if noun.kind == _CHOICE else self.said
+                named = self.text if noun.kind == _CHOICE else self.in_output
                 return replace(noun, text=named(noun.text))
             case Attempt():
                 return replace(noun, fault=self.fault(noun.fault))
             case Driver():
-                told = {key: self.said(one) for key, one in noun.provenance.items()}
+                provenance = {key: self.in_output(one) for key, one in noun.provenance.items()}
                 host = self.hosts.get(noun.host, noun.host)
-                return replace(noun, host=host, provenance=told)
+                return replace(noun, host=host, provenance=provenance)
             case _:
                 return noun
 

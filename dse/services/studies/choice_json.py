@@ -14,17 +14,17 @@ from dse.report.schemas.front_schema import FrontRow
 from dse.services.studies.recorded_preferences import Preferences
 
 
-def choice_json(study: str, told: Preferences, forgotten: Sequence[int] = ()) -> ChoiceFacts:
+def choice_json(study: str, preferences: Preferences, forgotten: Sequence[int] = ()) -> ChoiceFacts:
     """Return the answers, the next question and the favourite as a JSON object.
 
     Args:
         study: the study's name.
-        told: its preferences.
+        preferences: its preferences.
         forgotten: the numbers of answers that were just withdrawn.
     """
-    pair, favourite = told.question(), told.favourite
-    rows = _rows(study, told, [favourite.trial, *(pair or ())])
-    heading = front_json(study, ParetoSet.of(told.problem, ()), proof=Proof())
+    pair, favourite = preferences.question(), preferences.favourite
+    rows = _rows(study, preferences, [favourite.trial, *(pair or ())])
+    heading = front_json(study, ParetoSet.of(preferences.problem, ()), proof=Proof())
     return {
         "study": study,
         "objectives": heading["objectives"],
@@ -38,19 +38,19 @@ def choice_json(study: str, told: Preferences, forgotten: Sequence[int] = ()) ->
                 "preferred": one.first,
                 "other": one.second,
                 "equal": one.equal,
-                "used": one not in told.unused,
+                "used": one not in preferences.unused,
             }
-            for one in told.answers
+            for one in preferences.answers
         ],
         "forgotten": list(forgotten),
         "question": rows[1:] or None,
-        "sure": told.is_sure,
+        "sure": preferences.is_sure,
         "favourite": rows[0],
         "probability": favourite.probability,
     }
 
 
-def _rows(study: str, told: Preferences, trials: Sequence[Trial]) -> list[FrontRow]:
-    empty = ParetoSet.of(told.problem, ())
-    shown = replace(empty, trials=tuple(trials), losses=told.problem.trial_losses(trials))
+def _rows(study: str, preferences: Preferences, trials: Sequence[Trial]) -> list[FrontRow]:
+    empty = ParetoSet.of(preferences.problem, ())
+    shown = replace(empty, trials=tuple(trials), losses=preferences.problem.trial_losses(trials))
     return front_json(study, shown, proof=Proof())["front"]

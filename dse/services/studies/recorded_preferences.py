@@ -135,9 +135,9 @@ def ask_preferences(
         StudyError: the study has fewer than two objectives, or no feasible trial.
         SpecError: ``answer`` returns something else.
     """
-    told, skipped = Preferences.of(study), list[tuple[Trial, Trial]]()
+    preferences, skipped = Preferences.of(study), list[tuple[Trial, Trial]]()
     for _ in range(questions):
-        pair = None if told.is_sure else told.question(skipped)
+        pair = None if preferences.is_sure else preferences.question(skipped)
         if pair is None:
             break
         response = answer(*pair)
@@ -149,8 +149,8 @@ def ask_preferences(
             raise SpecError(f"{response!r} is no answer", hint=hint)
         first, second = pair[::-1] if response == "second" else pair
         record_preference(study, first.number, second.number, equal=response == "equal")
-        told = Preferences.of(study)
-    return told
+        preferences = Preferences.of(study)
+    return preferences
 
 
 def record_preference(study: StudyEngine, first: int, second: int, *, equal: bool = False) -> None:
@@ -192,9 +192,10 @@ def withdraw_answers(study: StudyEngine, numbers: Sequence[int]) -> list[Prefere
             hint = f"valid: {valid}" if valid else "no answer is recorded"
             raise StudyError(f"there is no answer {number}", hint=hint)
     chosen = [answers[number] for number in dict.fromkeys(numbers)]
-    told = len(study.finished)
+    finished = len(study.finished)
     events = [
-        Event(kind=WITHDRAWN, text=f"answer {one.number}: {one.text}", told=told) for one in chosen
+        Event(kind=WITHDRAWN, text=f"answer {one.number}: {one.text}", told=finished)
+        for one in chosen
     ]
     if events:
         study.storage.record(study.name, events)

@@ -24,16 +24,16 @@ def answer_json(study: StudyEngine) -> FrontFacts:
     """
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
-    told = front_json(study.name, front, finished, proof=study.proof)
-    told["gap"] = gap_json(known_gap(study.proof, study.events))
+    facts = front_json(study.name, front, finished, proof=study.proof)
+    facts["gap"] = gap_json(known_gap(study.proof, study.events))
     contrast, chances = study.contrast, membership(study.problem, finished)
     if contrast is not None:
-        told["scenarios"] = contrast_json(contrast)
+        facts["scenarios"] = contrast_json(contrast)
     if chances:
-        told["membership"] = {str(number): chance for number, chance in chances.items()}
+        facts["membership"] = {str(number): chance for number, chance in chances.items()}
     if study.problem.ladders:
-        told["fidelities"] = rungs_json(rungs(study.problem, finished))
-    return told
+        facts["fidelities"] = rungs_json(rungs(study.problem, finished))
+    return facts
 
 
 def best_designs_json(study: str, chosen: BestDesigns) -> FrontFacts:
@@ -43,11 +43,11 @@ def best_designs_json(study: str, chosen: BestDesigns) -> FrontFacts:
         study: the study's name.
         chosen: the selection.
     """
-    told = front_json(study, chosen.found, chosen.trials, proof=chosen.proof)
-    told["at"] = list(chosen.at)
-    told["best"] = None if chosen.best is None else objectives_json([chosen.best])[0]
-    told["best_value"] = finite(chosen.value)
-    return told
+    facts = front_json(study, chosen.found, chosen.trials, proof=chosen.proof)
+    facts["at"] = list(chosen.at)
+    facts["best"] = None if chosen.best is None else objectives_json([chosen.best])[0]
+    facts["best_value"] = finite(chosen.value)
+    return facts
 
 
 def study_effects(

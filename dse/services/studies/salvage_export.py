@@ -57,9 +57,9 @@ def salvage_study(
         )
     spec = None if study is None else begun_with(plan_of(study))
     with open_salvage(opened, name, spec) as found:
-        told = storageless(_checked_spec(found, study))
-        shown_as = replace(found, study=called or name.removeprefix("#"), spec=told, about={})
-        whole = replace(shown_as, about=_about(told))
+        plain_spec = storageless(_checked_spec(found, study))
+        shown_as = replace(found, study=called or name.removeprefix("#"), spec=plain_spec, about={})
+        whole = replace(shown_as, about=_about(plain_spec))
         check_sum = portable.write(whole if with_machine else nameless(whole), file)
         return {
             "study": shown_as.study,

@@ -47,18 +47,18 @@ def write_study_export(
     Raises:
         StorageError: the file cannot be written, or has another ending.
     """
-    told = name or study.name
+    study_name = name or study.name
     if file.suffix == ".csv":
         names = names_of(study)
         with open_trials(study.storage, study.name) as trials:
             sheets = trials_sheets(study.problem, trials)
             write_whole(file, csv_texts(sheets if with_machine else map(names.sheet, sheets)))
-            return _build_export_result(told, trials.size, str(file))
+            return _build_export_result(study_name, trials.size, str(file))
     with open_stream(study.storage, study.name) as stream:
         spec = storageless(stream.spec)
-        shown = replace(stream, study=told, spec=spec, about=about(study.problem))
+        shown = replace(stream, study=study_name, spec=spec, about=about(study.problem))
         digest = portable.write(shown if with_machine else nameless(shown), file)
-        return _build_export_result(told, stream.count, str(file), sha256=digest)
+        return _build_export_result(study_name, stream.count, str(file), sha256=digest)
 
 
 def exported_to_optuna(
@@ -76,11 +76,11 @@ def exported_to_optuna(
         PluginError: Optuna is not installed.
         StorageError: the storage cannot be written, or has such a study.
     """
-    told = name or study.name
+    study_name = name or study.name
     finished = study.finished if with_machine else names_of(study).faults(study.finished)
-    notes = write_study(study.problem, finished, told, url)
+    notes = write_study(study.problem, finished, study_name, url)
     to = mask_url(url) if "://" in url else url
-    return _build_export_result(told, len(study.trials), to, notes=notes)
+    return _build_export_result(study_name, len(study.trials), to, notes=notes)
 
 
 def _build_export_result(
@@ -145,7 +145,7 @@ class Elsewhere:
     ``found`` are the trials; the other field describes their source, which the study records.
     """
 
-    told: str
+    source: str
     found: Sequence[ExternalTrial]
 
     @staticmethod
@@ -162,10 +162,10 @@ class Elsewhere:
             SpecErrors: the study file has mistakes.
         """
         if source.endswith(".csv"):
-            return Elsewhere(told=source, found=read_table(source))
+            return Elsewhere(source=source, found=read_table(source))
         goals = [objective.goal for objective in plan_of(file).problem.objectives]
-        told, found = read_study(optuna, source, goals)
-        return Elsewhere(told=told, found=found)
+        source_name, found = read_study(optuna, source, goals)
+        return Elsewhere(source=source_name, found=found)
 
 
 def begun_with(
@@ -191,7 +191,7 @@ def begun_with(
         SpecErrors: the file has mistakes.
     """
     new = begun(
-        file, elsewhere.found, source=elsewhere.told, name=name, storage=storage, trusted=trusted
+        file, elsewhere.found, source=elsewhere.source, name=name, storage=storage, trusted=trusted
     )
     return {
         "study": new.study.name,

@@ -125,7 +125,7 @@ class Sweep:
     def run(
         self,
         watching: Watching,
-        told: BudgetOverrides,
+        overrides: BudgetOverrides,
         executor: str | Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> None:
@@ -135,7 +135,7 @@ class Sweep:
 
         Args:
             watching: observer that is notified of progress.
-            told: overrides of the budget of each study.
+            overrides: overrides of the budget of each study.
             executor: executor to use; by default the study's.
             workers: number of concurrent evaluations.
 
@@ -145,7 +145,7 @@ class Sweep:
         """
         for member in self.members:
             study = member.open()
-            budget = stated_budget(study.plan, told)
+            budget = stated_budget(study.plan, overrides)
             ended = _format_bounds(study, budget)
             if not any(event.kind == SWEPT and event.text == ended for event in study.events):
                 watching.begins(study, budget)
@@ -169,8 +169,8 @@ class Sweep:
             price = study.plan.budget.price_per_s
             run = Run.of(study.name, study.problem, study.finished, price)
             groups.setdefault(member.optimizer.use, []).append(run)
-        told = [RunGroup(name, tuple(runs)) for name, runs in groups.items()]
-        return compare(told, ComparisonOptions(joint_nadir=not self.stated))
+        run_groups = [RunGroup(name, tuple(runs)) for name, runs in groups.items()]
+        return compare(run_groups, ComparisonOptions(joint_nadir=not self.stated))
 
 
 def _format_bounds(study: StudyEngine, budget: Budget) -> str:

@@ -33,7 +33,7 @@ def named_programs(plan: Plan) -> list[str]:
         for words in bound.starts or _describe_plugin(plan, bound)
     ]
     if plan.executor.use not in _LOCAL:
-        options = "".join(f", {key} {told!r}" for key, told in plan.executor.options.items())
+        options = "".join(f", {key} {value!r}" for key, value in plan.executor.options.items())
         found.append(f"executor: {plan.executor.use}{options}")
     return [_visible(line) for line in dict.fromkeys(found)]
 

@@ -48,15 +48,15 @@ def _study(number: int, name: str, spec: str, *counts: int) -> dict[str, Any]:
     return {"id": number, "sum": _sum(number, name, spec), "counted": counted}
 
 
-def _event(study: int, seq: int, kind: str, said: str, told: int) -> dict[str, Any]:
-    return {"study": study, "seq": seq, "sum": _sum(seq, kind, said, told)}
+def _event(study: int, seq: int, kind: str, text: str, finished: int) -> dict[str, Any]:
+    return {"study": study, "seq": seq, "sum": _sum(seq, kind, text, finished)}
 
 
 def _trial(
-    study: int, number: int, key: str, design: str, told: int, *ended: Any
+    study: int, number: int, key: str, design: str, finished: int, *ended: Any
 ) -> dict[str, Any]:
     *known, cost_s, measured, seq = ended
-    total: int | None = _sum(number, design, told, *known, cost_s, measured, 0, None, seq)
+    total: int | None = _sum(number, design, finished, *known, cost_s, measured, 0, None, seq)
     if sha256(str(design).encode("utf-8", "surrogatepass")).hexdigest()[:16] != key:
         total = None
     return {"study": study, "number": number, "sum": total}

@@ -271,9 +271,9 @@ def _lock_of(study: str | None) -> str:
 
 
 def _in_our_words(
-    url: URL, told: str, study: str | None, kind: type[StorageError] = StorageError
+    url: URL, message: str, study: str | None, kind: type[StorageError] = StorageError
 ) -> StorageError:
-    problem = told.strip().split("\n")[0]
+    problem = message.strip().split("\n")[0]
     if url.password:
         problem = problem.replace(str(url.password), HIDDEN)
     hint = next((hint for word, hint in _HINTS if word in problem), "")

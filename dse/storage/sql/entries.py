@@ -121,8 +121,8 @@ class RowKind(Generic[T]):
         if kept != self._sum(seq, *values):
             raise build_damage_error(study, f"{self.noun} {seq} is damaged")
         named = dict(zip((*self.columns, *self.late), values, strict=True))
-        told = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
-        return self.kind(**told, **({self.numbered: seq} if self.numbered else {}))
+        converted = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
+        return self.kind(**converted, **({self.numbered: seq} if self.numbered else {}))
 
 
 EVENTS = RowKind(

@@ -16,9 +16,9 @@ def check_database(connection: Connection) -> Iterator[str]:
     """Yield a description of each damage that does not belong to a single study."""
     yield from check_tables(connection)
     if connection.dialect.name == "sqlite":
-        for (told,) in connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST})"):
-            if told != "ok":
-                yield f"SQLite finds the file damaged: {told}"
+        for (message,) in connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST})"):
+            if message != "ok":
+                yield f"SQLite finds the file damaged: {message}"
         yield from _check_parents(connection)
 
 

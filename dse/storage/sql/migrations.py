@@ -186,11 +186,11 @@ def version(connection: Connection) -> int:
         if studies.name in tables:
             raise StorageError(f"the table {meta.name} is missing", hint=_mend(connection))
         return 0
-    told = list(connection.execute(select(meta.c.version)).scalars())
-    if len(told) != 1 or not isinstance(told[0], int) or told[0] < 1:
-        problem = f"the version of the database is damaged: {told}"
+    versions = list(connection.execute(select(meta.c.version)).scalars())
+    if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
+        problem = f"the version of the database is damaged: {versions}"
         raise StorageError(problem, hint=_mend(connection))
-    found = told[0]
+    found = versions[0]
     if found > LATEST:
         raise StorageError(
             f"the database has version {found}; this program supports up to {LATEST}",

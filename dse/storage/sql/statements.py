@@ -98,12 +98,12 @@ def spec_of(row: Study) -> tuple[dict[str, Any], str]:
     if row.sum != checksum(row.id, row.name, row.spec):
         return {}, "its question is damaged: the check sum of its row differs"
     try:
-        told = parse_json(row.spec)
+        spec = parse_json(row.spec)
     except StorageError as error:
         return {}, f"its question is damaged: {error.problem}"
-    if not isinstance(told, dict):
+    if not isinstance(spec, dict):
         return {}, "its question is damaged: it is not a JSON object"
-    return told, ""
+    return spec, ""
 
 
 def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> None:

@@ -75,7 +75,7 @@ def pack(trials: Trials) -> bytes:
     }
     plain: dict[str, Any] = {name: getattr(trials, name) for name in (*_PLAIN, *TIMES)}
     maps: dict[str, Any] = {f"{name}_values": _matrix(trials, name) for name in _MAPS}
-    texts: dict[str, Any] = {name: _bytes(told) for name, told in lines.items()}
+    texts: dict[str, Any] = {name: _bytes(text) for name, text in lines.items()}
     np.savez_compressed(file, **plain, **maps, **texts)
     return file.getvalue()
 

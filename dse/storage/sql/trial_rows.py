@@ -118,8 +118,8 @@ def standing_of(study: str, row: Row) -> tuple[TrialStateRow, bool]:
         StorageError: the row is damaged.
     """
     check_sums(study, [row])
-    number, design, told, state, *_, attempts, worker, _, asked_at, begun_at, _, _ = row
-    standing = TrialStateRow(number, design, told, state, attempts, worker, asked_at, begun_at)
+    number, design, finished, state, *_, attempts, worker, _, asked_at, begun_at, _, _ = row
+    standing = TrialStateRow(number, design, finished, state, attempts, worker, asked_at, begun_at)
     return standing, State(state).finished
 
 
@@ -136,7 +136,7 @@ def check_sums(study: str, rows: Sequence[Row]) -> None:
     for (
         n,
         design,
-        told,
+        finished,
         state,
         metrics,
         spread,
@@ -150,7 +150,7 @@ def check_sums(study: str, rows: Sequence[Row]) -> None:
         kept,
     ) in rows:
         cost_s = cost.hex() if isinstance(cost, float) else cost
-        asked, ended = f"{n} {design} {told}", f"{state} {metrics} {spread} {fault} {cost_s}"
+        asked, ended = f"{n} {design} {finished}", f"{state} {metrics} {spread} {fault} {cost_s}"
         when = "" if times == _UNTIMED else _times_text(times)
         if crc32(f"{asked} {ended} {measured} {tries} {by} {seq}{when}".encode()) != kept:
             raise build_damage_error(study, f"trial {n} is damaged")

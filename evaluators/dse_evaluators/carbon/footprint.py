@@ -136,9 +136,9 @@ class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         }
         return Metrics(columns=columns, faults=self._faults(runs, busy))
 
-    def _work(self, told: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+    def _work(self, inputs: Mapping[str, Floats]) -> tuple[Floats, Floats]:
         """Return a chip's runs in its lifetime, and the fraction of the lifetime that they take."""
-        life_s, latency_s, busy = told["lifetime"], told["latency"], told["utilization"]
+        life_s, latency_s, busy = inputs["lifetime"], inputs["latency"], inputs["utilization"]
         if self._rate_hz is not None:
             return self._rate_hz * life_s, self._rate_hz * latency_s
         return busy * life_s / latency_s, busy

@@ -147,6 +147,6 @@ class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
         return bought, years
 
 
-def _kwh(told: Mapping[str, Floats]) -> Floats:
+def _kwh(inputs: Mapping[str, Floats]) -> Floats:
     """Return the kWh per year of the first server, including the overhead of the building."""
-    return told["server_power"] / 1e3 * _YEAR_H * (told["utilization"] * told["pue"])
+    return inputs["server_power"] / 1e3 * _YEAR_H * (inputs["utilization"] * inputs["pue"])

@@ -12,12 +12,12 @@ from dse.core.values import Floats
 from dse.errors import DseError
 from dse_evaluators.compression.layer_recipes import LayerGroup
 
-Told = Callable[[str, str], tuple[float, float]]
+LayerQuantities = Callable[[str, str], tuple[float, float]]
 """Function that returns two quantities of a layer, given its name and its recipe."""
 
 
 def sum_layers(
-    parts: Sequence[LayerGroup], batch: Batch, told: Told
+    parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities
 ) -> tuple[Floats, dict[int, Fault]]:
     """Return the sums of two quantities over the layers in n designs, (2, n), and faults.
 
@@ -29,17 +29,17 @@ def sum_layers(
     for part in parts:
         part.check_lengths(tuple(batch.names))
         for place in range(len(part.layers)):
-            total += _of_layer(part, place, batch, told, faults)
+            total += _of_layer(part, place, batch, evaluate, faults)
     return total, faults
 
 
-def layer_columns(parts: Sequence[LayerGroup], batch: Batch, told: Told) -> Floats:
+def layer_columns(parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities) -> Floats:
     """Return the first of two quantities of each layer, (n, layers); NaN where it fails."""
     found = []
     for part in parts:
         for place in range(len(part.layers)):
             faults: dict[int, Fault] = {}
-            own = _of_layer(part, place, batch, told, faults)[0]
+            own = _of_layer(part, place, batch, evaluate, faults)[0]
             own[list(faults)] = np.nan
             found.append(own)
     return np.column_stack(found)
@@ -55,7 +55,7 @@ def parameters_of_layers(parts: Sequence[LayerGroup]) -> tuple[frozenset[str], .
 
 
 def _of_layer(
-    part: LayerGroup, place: int, batch: Batch, told: Told, faults: dict[int, Fault]
+    part: LayerGroup, place: int, batch: Batch, evaluate: LayerQuantities, faults: dict[int, Fault]
 ) -> Floats:
     """Return one layer's quantities in each design, (2, n); add failures to ``faults``."""
     own = {f"{name}[{place}]" for name in part.template.names} | set(part.template.names)
@@ -65,7 +65,7 @@ def _of_layer(
     for number, row in enumerate(among.rows.tolist()):
         try:
             text = part.template.fill(batch.row(row), place)
-            found[:, number] = told(part.layers[place], text)
+            found[:, number] = evaluate(part.layers[place], text)
         except DseError as error:
             wrong[number] = Fault(kind="raised", reason=str(error))
     faults |= among.spread_rows(wrong)

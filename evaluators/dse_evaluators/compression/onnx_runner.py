@@ -164,10 +164,10 @@ def _inputs(array: Single) -> tuple[int, ...]:
 def _name(workload: Magika, recipe: OnnxRecipe) -> str:
     """Return a cache key of everything that the file's content depends on."""
     versions = [library(name).__version__ for name in ("onnx", "onnxruntime")]
-    told = hashlib.sha256(f"{recipe.key} {versions}".encode())
-    told.update(workload.model)
-    told.update(workload.examples("calibration").tokens.tobytes())
-    return told.hexdigest()[:16]
+    digest = hashlib.sha256(f"{recipe.key} {versions}".encode())
+    digest.update(workload.model)
+    digest.update(workload.examples("calibration").tokens.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def dynamic(whole: Path, small: Path, recipe: OnnxRecipe) -> None:

@@ -63,7 +63,7 @@ class Template:
             yield self._with(dict(zip(self.names, row, strict=True)))
 
     def _with(self, values: Mapping[str, Value]) -> str:
-        return _BRACES.sub(lambda found: _said(values[found[1].strip()]), self.text).strip()
+        return _BRACES.sub(lambda found: _format_value(values[found[1].strip()]), self.text).strip()
 
 
 def members(name: str, known: Sequence[str]) -> list[str]:
@@ -81,6 +81,6 @@ def _value(values: Mapping[str, Value], name: str, place: int) -> Value:
     raise EvaluationError(f"the design has no value for {name!r} at place {place}")
 
 
-def _said(value: Value) -> str:
+def _format_value(value: Value) -> str:
     """Format a parameter value for a template; whole numbers have no decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

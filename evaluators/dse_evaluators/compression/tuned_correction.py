@@ -132,9 +132,12 @@ def _learn(
             with torch.no_grad():
                 wanted = network.logits(whole, codes, pass_through()).log_softmax(-1)
             now = {name: short[name] + left @ right for name, (left, right) in pairs.items()}
-            said = network.logits({**whole, **now}, codes, pass_through()).log_softmax(-1)
+            predictions = network.logits({**whole, **now}, codes, pass_through()).log_softmax(-1)
             loss = functional.kl_div(
-                said.flatten(0, 1), wanted.flatten(0, 1), reduction="batchmean", log_target=True
+                predictions.flatten(0, 1),
+                wanted.flatten(0, 1),
+                reduction="batchmean",
+                log_target=True,
             )
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]

@@ -31,23 +31,23 @@ Answer = Mapping[str, MetricValue] | Fault
 
 
 def readings(
-    said: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0.2)}
+    given: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0)}
     names: Sequence[str],
 ) -> Answer:
     """Check what user code returned for a design; return its metrics, or a fault if malformed.
 
     Only the metrics ``names`` are returned; a missing one is NaN with the reason.
     """
-    if not isinstance(said, Mapping):
+    if not isinstance(given, Mapping):
         like = f" such as {{{names[0]!r}: 1.5}}" if names else ""
-        return invalid(f"expected a mapping from metrics to numbers{like}, got {shown(said)}")
+        return invalid(f"expected a mapping from metrics to numbers{like}, got {shown(given)}")
     found: dict[str, MetricValue] = {}
     for name in names:
-        if name not in said:
-            has = ", ".join(map(str, said)) or "nothing"
+        if name not in given:
+            has = ", ".join(map(str, given)) or "nothing"
             found[name] = _without(f"the metric {name!r} is missing; there is {has[:_SHOWN]}")
             continue
-        reading = _reading(name, said[name])
+        reading = _reading(name, given[name])
         if isinstance(reading, Fault):
             return reading
         found[name] = reading
@@ -59,15 +59,15 @@ def invalid(reason: str) -> Fault:
     return Fault(kind="invalid", reason=reason)
 
 
-def shown(said: object) -> str:
+def shown(value: object) -> str:
     """Return a value's ``repr`` for an error message, cut to ``_SHOWN`` characters.
 
     The type is appended where the text does not show it.
     """
-    text = repr(said)
+    text = repr(value)
     cut = f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
-    told_by_text = isinstance(said, str | int | float | list | dict | tuple) or said is None
-    return cut if told_by_text else f"{cut} ({type(said).__name__})"
+    is_evident = isinstance(value, str | int | float | list | dict | tuple) or value is None
+    return cut if is_evident else f"{cut} ({type(value).__name__})"
 
 
 def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
@@ -98,18 +98,18 @@ def _without(why: str) -> MetricValue:
 
 
 def _column(answers: Sequence[Answer], name: str, what: str) -> Floats:
-    told = [None if isinstance(a, Fault) else getattr(a[name], what) for a in answers]
-    return np.array([np.nan if value is None else value for value in told], dtype=np.float64)
+    values = [None if isinstance(a, Fault) else getattr(a[name], what) for a in answers]
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _reading(name: str, said: Any) -> MetricValue | Fault:
-    if isinstance(said, Mapping) and "value" not in said:
-        return invalid(f"{name} is {shown(said)}, which has no 'value'")
-    value, spread = said, None
-    if isinstance(said, Mapping):
-        value, spread = said["value"], said.get("spread")
-    elif isinstance(said, tuple) and len(said) == 2:
-        value, spread = said
+def _reading(name: str, given: Any) -> MetricValue | Fault:
+    if isinstance(given, Mapping) and "value" not in given:
+        return invalid(f"{name} is {shown(given)}, which has no 'value'")
+    value, spread = given, None
+    if isinstance(given, Mapping):
+        value, spread = given["value"], given.get("spread")
+    elif isinstance(given, tuple) and len(given) == 2:
+        value, spread = given
     if value is None:
         return _without(f"{name} is {shown(value)}, which is no number")
     number = _number(name, value)
@@ -131,13 +131,13 @@ def _spread_out(name: str, value: float, spread: Any) -> MetricValue | Fault:
     return MetricValue(value=value, spread=error)
 
 
-def _number(name: str, said: Any) -> float | Fault:
-    if getattr(said, "ndim", None) == 0 and hasattr(said, "item"):
-        said = said.item()  # a scalar of numpy or torch
-    if isinstance(said, bool) or not isinstance(said, Real):
-        return invalid(f"{name} is {shown(said)}, which is no number")
+def _number(name: str, given: Any) -> float | Fault:
+    if getattr(given, "ndim", None) == 0 and hasattr(given, "item"):
+        given = given.item()  # a scalar of numpy or torch
+    if isinstance(given, bool) or not isinstance(given, Real):
+        return invalid(f"{name} is {shown(given)}, which is no number")
     try:
-        number = float(said)
+        number = float(given)
     except OverflowError:
         number = math.inf
     return number

@@ -213,13 +213,13 @@ def _heard(line: bytes) -> None:
     if b'"step"' not in line:
         return
     try:
-        said = json.loads(line, parse_constant=refuse_constant)
+        report_line = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return
-    step = said.pop("step", None) if isinstance(said, dict) else None
+    step = report_line.pop("step", None) if isinstance(report_line, dict) else None
     if isinstance(step, int) and not isinstance(step, bool):
-        told = {name: value for name, value in said.items() if _is_number(value)}
-        report(step, told)
+        numbers = {name: value for name, value in report_line.items() if _is_number(value)}
+        report(step, numbers)
 
 
 def _is_number(value: object) -> bool:
@@ -238,33 +238,33 @@ def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | 
         short: whether the kernel killed a process for lack of memory during the run.
     """
     words = ended.stderr.strip()[-_LAST_WORDS:]
-    said = f": {words}" if words else ", with nothing on stderr"
+    stderr_note = f": {words}" if words else ", with nothing on stderr"
     if ended.timed_out:
-        return Fault(kind="timeout", reason=f"ran for more than {timeout_s:g} s{said}")
+        return Fault(kind="timeout", reason=f"ran for more than {timeout_s:g} s{stderr_note}")
     number = -ended.status if ended.status < 0 else forwarded_signal(ended.status)
     if number:
         status = f"exit status {ended.status}: a process of it was " if ended.status > 0 else ""
         death = f"{status}killed by {describe_death(number, short=short)}"
-        return Fault(kind=kind_of_death(number, short=short), reason=f"{death}{said}")
+        return Fault(kind=kind_of_death(number, short=short), reason=f"{death}{stderr_note}")
     if ended.status > 0:
-        return Fault(kind="raised", reason=f"exit status {ended.status}{said}")
+        return Fault(kind="raised", reason=f"exit status {ended.status}{stderr_note}")
     return None
 
 
-def _middle(told: Sequence[MetricValue]) -> MetricValue:
+def _middle(repeats: Sequence[MetricValue]) -> MetricValue:
     """Return the median of a metric over repeated runs, with its standard error.
 
     The error is the larger of the standard error of the runs' mean and the combined errors that the
     program reports. If a run has no value of the metric, the result has no value either, for the
     same reason.
     """
-    without = next((reading for reading in told if reading.why), None)
+    without = next((reading for reading in repeats if reading.why), None)
     if without is not None:
         return without
-    value = median(reading.value for reading in told)
-    errors = [reading.spread for reading in told if reading.spread is not None]
+    value = median(reading.value for reading in repeats)
+    errors = [reading.spread for reading in repeats if reading.spread is not None]
     own = [math.hypot(*errors) / len(errors)] if errors else []
-    seen = [stdev(r.value for r in told) / math.sqrt(len(told))] if len(told) > 1 else []
+    seen = [stdev(r.value for r in repeats) / math.sqrt(len(repeats))] if len(repeats) > 1 else []
     return MetricValue(value=value, spread=max(own + seen, default=None))
 
 

@@ -45,9 +45,9 @@ class Formulas:
     version = "1"
 
     def __init__(self, *, metrics: Mapping[str, Mapping[str, str]]) -> None:
-        told = _check_metrics(metrics)
-        self.provides = metrics_of({name: one.get("unit", "") for name, one in told.items()})
-        self.formulas = _parse_formulas({name: one["formula"] for name, one in told.items()})
+        checked = _check_metrics(metrics)
+        self.provides = metrics_of({name: one.get("unit", "") for name, one in checked.items()})
+        self.formulas = _parse_formulas({name: one["formula"] for name, one in checked.items()})
         self.written: Mapping[str, Expression] | None = None
         self.reads_by_metric = {name: one.names for name, one in self.formulas.items()}
         self.reads = frozenset[str]().union(*self.reads_by_metric.values())

@@ -138,12 +138,12 @@ def seconds_of(option: str, given: Any) -> float:
         PluginError: the value is not a duration, or not positive and finite.
         SpecError: the unit is unknown, or not a unit of time.
     """
-    told = quantity(given) if isinstance(given, str) else (given, "s")
-    if told is None or isinstance(told[0], bool) or not isinstance(told[0], int | float):
+    stated = quantity(given) if isinstance(given, str) else (given, "s")
+    if stated is None or isinstance(stated[0], bool) or not isinstance(stated[0], int | float):
         problem = f"{option} is {given!r}, which is not a duration"
         raise PluginError(problem, hint="write 60 s or 5 min", part=[option])
     try:
-        span_s = converted(told[0], told[1], "s")
+        span_s = converted(stated[0], stated[1], "s")
     except SpecError as error:
         raise SpecError(f"{option}: {error.problem}", hint=error.hint, part=[option]) from error
     if not 0 < span_s < math.inf:

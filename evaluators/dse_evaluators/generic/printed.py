@@ -34,19 +34,19 @@ def printed_answer(stdout: str, names: Sequence[str]) -> Answer:
     if not lines:
         return invalid("printed nothing; the last line of stdout must be a JSON object")
     try:
-        said = _last_value(lines)
+        printed = _last_value(lines)
     except _TwiceError as error:
         return invalid(f"the answer says {error}: {shown(lines[-1])}")
     except (ValueError, RecursionError) as error:
         mend = "; json.dumps(...) writes it" if lines[-1].startswith("{'") else ""
         return invalid(f"the last line of stdout is no JSON ({error}): {shown(lines[-1])}{mend}")
-    if not isinstance(said, dict):
+    if not isinstance(printed, dict):
         return invalid(f"the last line of stdout is JSON but no object: {shown(lines[-1])}")
-    why = said.get("infeasible", False)
+    why = printed.get("infeasible", False)
     if why is not False and why is not None:
         reason = why if isinstance(why, str) and why else f"the program says {shown(why)}"
         return Fault(kind="infeasible", reason=reason)
-    return readings(said, names)
+    return readings(printed, names)
 
 
 def refuse_constant(constant: str) -> Any:

@@ -112,9 +112,9 @@ class Python:
 
     def evaluate(self, batch: Batch) -> Metrics:
         function = _load_function(self._function)
-        told = self.reads | self.optional
+        inputs = self.reads | self.optional
         every = EVERYTHING in self.reads
-        view = batch.renamed({n: n for n in batch.names if every or base(n) in told})
+        view = batch.renamed({n: n for n in batch.names if every or base(n) in inputs})
         if self._batch:
             return self._in_columns(function, view)
         answers = [self._of(function, view.row(row)) for row in range(len(view))]
@@ -122,12 +122,12 @@ class Python:
 
     def _of(self, function: Function, design: Mapping[str, Any]) -> Answer:
         try:
-            said = function(**nest_members(design))
+            returned = function(**nest_members(design))
         except InfeasibleError as error:
             return Fault(kind="infeasible", reason=error.problem)
         except Exception as error:  # noqa: BLE001 - any exception fails this design only
             return Fault(kind="raised", reason=f"{type(error).__name__}: {error}")
-        return readings(said, tuple(self.provides))
+        return readings(returned, tuple(self.provides))
 
     def _in_columns(self, function: Function, batch: Batch) -> Metrics:
         nothing = np.full(len(batch), np.nan)
@@ -135,9 +135,9 @@ class Python:
         spread = {name: nothing.copy() for name in self.provides}
         for rows, active in _by_activity(batch):
             size = len(rows)
-            said = function(**_in_lists({name: batch[name][rows] for name in active}))
+            returned = function(**_in_lists({name: batch[name][rows] for name in active}))
             for name in self.provides:
-                value, error = _extract_column(said, name)
+                value, error = _extract_column(returned, name)
                 columns[name][rows] = _column(name, value, size)
                 if error is not None:
                     spread[name][rows] = _column(f"the spread of {name}", error, size)
@@ -181,23 +181,23 @@ def _in_lists(columns: Mapping[str, Array]) -> dict[str, Any]:
     }
 
 
-def _extract_column(said: Any, name: str) -> tuple[Any, Any]:
-    if not isinstance(said, Mapping):
+def _extract_column(returned: Any, name: str) -> tuple[Any, Any]:
+    if not isinstance(returned, Mapping):
         like = f"{{{name!r}: [1.5, ...]}}"
         raise EvaluationError(
-            f"expected a mapping from metrics to columns such as {like}, got {shown(said)}"
+            f"expected a mapping from metrics to columns such as {like}, got {shown(returned)}"
         )
-    if name not in said:
-        has = ", ".join(map(str, said)) or "nothing"
+    if name not in returned:
+        has = ", ".join(map(str, returned)) or "nothing"
         raise EvaluationError(f"the metric {name!r} is missing; there is {has}")
-    value = said[name]
+    value = returned[name]
     return value if isinstance(value, tuple) and len(value) == 2 else (value, None)
 
 
-def _column(name: str, said: Any, size: int) -> Floats:
-    values: Array = np.asarray(said)
+def _column(name: str, returned: Any, size: int) -> Floats:
+    values: Array = np.asarray(returned)
     if values.dtype.kind not in "iuf":
-        raise EvaluationError(f"{name} is {shown(said)}, which are not numbers")
+        raise EvaluationError(f"{name} is {shown(returned)}, which are not numbers")
     if values.shape not in ((), (size,)):
         raise EvaluationError(f"{name} has the shape {values.shape} for {size} designs")
     return np.broadcast_to(values.astype(np.float64), (size,))

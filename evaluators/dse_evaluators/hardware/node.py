@@ -120,13 +120,13 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
     def _clock(self, batch: Batch, fastest: Floats) -> Floats:
         """Return the clock in Hz: ``clock``, or else ``clock_share`` of the fastest clock."""
         own = fastest * self._readings.column("clock_share", batch)
-        told = self._readings.column("clock", batch)
-        return np.where(batch.absent("clock"), own, told)
+        given = self._readings.column("clock", batch)
+        return np.where(batch.absent("clock"), own, given)
 
     def _table(self, batch: Batch) -> dict[str, Floats]:
         """Return the factors and prices that depend on the node alone, by name, each (n,)."""
-        told = self._readings.column("node_nm", batch)
-        nodes, place = np.unique(told, return_inverse=True)
+        given = self._readings.column("node_nm", batch)
+        nodes, place = np.unique(given, return_inverse=True)
         rows = [self._row(node_of(float(nm))) for nm in nodes]
         names = self._row(self._reference)
         return {name: np.array([row[name] for row in rows])[place] for name in names}

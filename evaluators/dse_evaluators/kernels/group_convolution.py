@@ -108,5 +108,5 @@ class GroupConvolution(
 
 
 def _shape(design: Mapping[str, Value]) -> ConvolutionShape:
-    told = {name: int(design.get(name, value)) for name, value in _DEFAULTS.items()}
-    return ConvolutionShape(group=int(design["group"]), filters=told["channels"], **told)
+    sizes = {name: int(design.get(name, value)) for name, value in _DEFAULTS.items()}
+    return ConvolutionShape(group=int(design["group"]), filters=sizes["channels"], **sizes)

@@ -84,8 +84,8 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         platform = self._platform
         network = _Network(**inputs)
         parts = self._times(network, platform)
-        told = np.stack([parts[name] for name in _PARTS])  # (5, n)
-        latency = told.sum(axis=0)
+        times = np.stack([parts[name] for name in _PARTS])  # (5, n)
+        latency = times.sum(axis=0)
         memory = (
             _WEIGHT_BYTES * network.weights
             + _ACTIVATION_BYTES * (network.handed + network.given) / platform.workers
@@ -94,7 +94,7 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
             columns={
                 "latency": latency,
                 **{f"{name}_time": parts[name] for name in _PARTS},
-                "bottleneck": _bottleneck(told),
+                "bottleneck": _bottleneck(times),
                 "throughput": network.batch / latency,
                 "memory": memory,
                 "extrapolated": np.where(

@@ -32,9 +32,9 @@ def evaluate_designs(
 
     def answer(design: Mapping[str, Value]) -> Answer:
         try:
-            told = shown(design)
+            request = shown(design)
         except InfeasibleError as error:
             return Fault(kind="infeasible", reason=error.problem)
-        return service.answer(nest_members(told), names)
+        return service.answer(nest_members(request), names)
 
     return columns_of([answer(batch.row(row)) for row in range(len(batch))], names)

@@ -39,9 +39,9 @@ class Knob:
             return str(given)
         if self.text:
             return str(given)
-        told = quantity(given) if isinstance(given, str) and self.unit else None
-        if told is not None:
-            return converted(*told, self.unit)
+        stated = quantity(given) if isinstance(given, str) and self.unit else None
+        if stated is not None:
+            return converted(*stated, self.unit)
         if isinstance(given, bool) or not isinstance(given, int | float):
             raise SpecError(f"{self.name} must be a number, not {given!r}")
         return given

@@ -56,7 +56,7 @@ class Running:
             raise
         self._process = self._program.process
         self._stdin, self._stdout, self._stderr = self._pipes()
-        self._said = bytearray()
+        self._received = bytearray()
         self._words = Tail(_LAST_WORDS)
 
     @property
@@ -70,9 +70,9 @@ class Running:
         if self._closed or not self._ours:
             return False
         with contextlib.suppress(BlockingIOError):
-            self._said += os.read(self._stdout, _CHUNK)
+            self._received += os.read(self._stdout, _CHUNK)
             return False
-        return not self._said
+        return not self._received
 
     def exchange(self, line: bytes, timeout_s: float) -> bytes:
         """Send a line to the process and return the line that it writes in response.
@@ -88,7 +88,7 @@ class Running:
             selector.register(self._stderr, selectors.EVENT_READ)
             selector.register(self._stdin, selectors.EVENT_WRITE)
             left = memoryview(line + b"\n")
-            while b"\n" not in self._said:
+            while b"\n" not in self._received:
                 self._check_length()
                 ready = _ready(selector, deadline)
                 if self._stdin in ready:
@@ -99,8 +99,8 @@ class Running:
                     selector.unregister(self._stderr)
                 if self._stdout in ready:
                     self._read_stdout()
-        answer, _, rest = bytes(self._said).partition(b"\n")
-        self._said = bytearray(rest)
+        answer, _, rest = bytes(self._received).partition(b"\n")
+        self._received = bytearray(rest)
         return answer
 
     def close(self) -> None:
@@ -153,15 +153,15 @@ class Running:
 
     def _read_stdout(self) -> None:
         chunk = os.read(self._stdout, _CHUNK)
-        self._said += chunk
+        self._received += chunk
         if not chunk:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_SETTLE_S)
             raise ProcessExitError(self._process.poll())
 
     def _check_length(self) -> None:
-        if len(self._said) > _LONGEST_LINE:
-            raise ValueError(f"wrote {len(self._said)} bytes without an end of line")
+        if len(self._received) > _LONGEST_LINE:
+            raise ValueError(f"wrote {len(self._received)} bytes without an end of line")
 
 
 def _ready(selector: selectors.BaseSelector, deadline: float) -> set[object]:

@@ -33,7 +33,7 @@ _KNOBS = (
 _WORDS = ("sram_ifmap_reads", "sram_filter_reads", "sram_ofmap_writes")
 _BYTES = ("dram_ifmap_reads", "dram_filter_reads", "dram_ofmap_writes")
 _SHARES = ("utilization", "mapping_efficiency", "compute_utilization")
-_TOLD = ("cycles", "stall_cycles", *_WORDS, *_BYTES, *_SHARES)
+_SIMULATED = ("cycles", "stall_cycles", *_WORDS, *_BYTES, *_SHARES)
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -126,13 +126,13 @@ class ScaleSim:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return cycles and traffic of n designs, (n,) by name, evaluated one at a time."""
-        told = evaluate_designs(batch, self._tool.service(), _TOLD, self._shown)
-        columns = dict(told.columns)
+        simulated = evaluate_designs(batch, self._tool.service(), _SIMULATED, self._shown)
+        columns = dict(simulated.columns)
         clock = [self._knobs.of(batch.row(row))["clock"] for row in range(len(batch))]
         columns["latency"] = columns["cycles"] / np.array(clock, dtype=np.float64)
         for total, parts in (("sram_accesses", _WORDS), ("dram_traffic", _BYTES)):
             columns[total] = sum((columns[part] for part in parts), np.zeros(len(batch)))
-        return Metrics(columns=columns, faults=told.faults)
+        return Metrics(columns=columns, faults=simulated.faults)
 
     def _shown(self, design: Mapping[str, Value]) -> Mapping[str, Any]:
         knobs = self._knobs.of(design)

@@ -61,9 +61,9 @@ class ExternalService:
     def answer(self, design: Mapping[str, Any], names: Sequence[str]) -> Answer:
         """Send one design to the program; return its metrics, or its fault if the program fails."""
         self._number += 1
-        told = {"id": self._number, "design": design}
+        request = {"id": self._number, "design": design}
         try:
-            said = self._said(told, self._ready(), self._limits.design_s)
+            reply = self._exchange(request, self._ready(), self._limits.design_s)
         except EvaluationError as error:
             self.close()
             return Fault(kind="raised", reason=error.problem)
@@ -73,7 +73,7 @@ class ExternalService:
         except BaseException:
             self.close()  # an interrupted exchange may have left half a line in a pipe
             raise
-        return _answer(said, names)
+        return _answer(reply, names)
 
     def close(self) -> None:
         """End the program; the next request starts it again."""
@@ -98,22 +98,24 @@ class ExternalService:
         self._running = running
         self._finalizer = weakref.finalize(self, running.close)
         try:
-            said = self._said({"options": self._options}, running, self._limits.start_s)
+            reply = self._exchange({"options": self._options}, running, self._limits.start_s)
         except _Broken as broken:
             raise EvaluationError(f"while it started: {broken.fault.reason}") from broken
-        _check_ready(said, self._wanted)
+        _check_ready(reply, self._wanted)
         return running
 
-    def _said(self, told: Mapping[str, Any], running: Running, timeout_s: float) -> dict[str, Any]:
+    def _exchange(
+        self, request: Mapping[str, Any], running: Running, timeout_s: float
+    ) -> dict[str, Any]:
         """Send a JSON object to the program and return the object that it sends back.
 
         Raises:
             _Broken: the program does not respond, or its response is invalid.
         """
-        line = json.dumps(told, allow_nan=False).encode()
+        line = json.dumps(request, allow_nan=False).encode()
         try:
             answer = running.exchange(line, timeout_s)
-            said = json.loads(answer, parse_constant=_refuse_constant)
+            reply = json.loads(answer, parse_constant=_refuse_constant)
         except TimedOut:
             words = _last_words(running)
             fault = Fault(kind="timeout", reason=f"took more than {timeout_s:g} s{words}")
@@ -122,10 +124,10 @@ class ExternalService:
             raise _Broken(_crash(end.status, _last_words(running))) from None
         except (ValueError, RecursionError) as error:
             raise _Broken(invalid(f"did not answer with a line of JSON ({error})")) from error
-        if not isinstance(said, dict) or said.get("id") != told.get("id"):
-            wanted = f" with the id {told['id']}" if "id" in told else ""
-            raise _Broken(invalid(f"must answer with one object{wanted}, got {shown(said)}"))
-        return said
+        if not isinstance(reply, dict) or reply.get("id") != request.get("id"):
+            wanted = f" with the id {request['id']}" if "id" in request else ""
+            raise _Broken(invalid(f"must answer with one object{wanted}, got {shown(reply)}"))
+        return reply
 
 
 class _Broken(Exception):  # noqa: N818 - it is the program that is
@@ -141,23 +143,23 @@ def _last_words(running: Running) -> str:
     return f": {running.words}" if running.words else ", with nothing on stderr"
 
 
-def _check_ready(said: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
-    if "failed" in said:
-        raise EvaluationError(f"it is not ready: {shown(said['failed'])}")
-    if "ready" not in said:
-        raise EvaluationError(f"it must report that it is ready, got {shown(said)}")
-    is_ = said["ready"] if isinstance(said["ready"], dict) else {}
+def _check_ready(reply: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+    if "failed" in reply:
+        raise EvaluationError(f"it is not ready: {shown(reply['failed'])}")
+    if "ready" not in reply:
+        raise EvaluationError(f"it must report that it is ready, got {shown(reply)}")
+    is_ = reply["ready"] if isinstance(reply["ready"], dict) else {}
     for name, version in wanted.items():
         if is_.get(name) != version:
             raise EvaluationError(f"{name} {version} is required, got {is_.get(name)}")
 
 
-def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
-    if "infeasible" in said:
-        return Fault(kind="infeasible", reason=str(said["infeasible"]))
-    if "failed" in said:
-        return Fault(kind="raised", reason=str(said["failed"]))
-    return readings(said.get("metrics"), names)
+def _answer(reply: Mapping[str, Any], names: Sequence[str]) -> Answer:
+    if "infeasible" in reply:
+        return Fault(kind="infeasible", reason=str(reply["infeasible"]))
+    if "failed" in reply:
+        return Fault(kind="raised", reason=str(reply["failed"]))
+    return readings(reply.get("metrics"), names)
 
 
 def _crash(status: int | None, words: str) -> Fault:

@@ -35,7 +35,7 @@ _KNOBS = (
 )
 _CYCLES = ("compute_cycles", "stall_cycles", "transfer_cycles")
 _ENERGIES = ("mac_energy", "memory_energy")
-_TOLD = (*_CYCLES, *_ENERGIES, "macs")
+_SIMULATED = (*_CYCLES, *_ENERGIES, "macs")
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
     Metric(name="cycles", goal="minimize"),
@@ -135,21 +135,21 @@ class ZigZag:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return cycles and energy of n designs, (n,) by name, evaluated one at a time."""
-        told = evaluate_designs(batch, self._tool.service(), _TOLD, self._knobs.of)
+        simulated = evaluate_designs(batch, self._tool.service(), _SIMULATED, self._knobs.of)
         knobs = [self._knobs.of(batch.row(row)) for row in range(len(batch))]
         clock, rows, cols = (
             np.array([float(one[name]) for one in knobs]) for name in ("clock", "rows", "cols")
         )
-        columns = {name: told.columns[name] for name in _CYCLES}
+        columns = {name: simulated.columns[name] for name in _CYCLES}
         cycles = _total(columns, _CYCLES)
-        columns |= {name: told.columns[name] * _J_PER_PJ for name in _ENERGIES}
+        columns |= {name: simulated.columns[name] * _J_PER_PJ for name in _ENERGIES}
         columns["cycles"] = cycles
         columns["latency"] = cycles / clock
-        columns["utilization"] = told.columns["macs"] / (cycles * rows * cols)
+        columns["utilization"] = simulated.columns["macs"] / (cycles * rows * cols)
         columns["energy"] = _total(columns, _ENERGIES)
         waits = columns["stall_cycles"] + columns["transfer_cycles"]
         columns["bottleneck"] = (waits > columns["compute_cycles"]).astype(np.float64)
-        return Metrics(columns=columns, faults=told.faults)
+        return Metrics(columns=columns, faults=simulated.faults)
 
 
 def _total(columns: Mapping[str, Floats], parts: Sequence[str]) -> Floats:

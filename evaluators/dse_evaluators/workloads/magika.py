@@ -101,8 +101,8 @@ class Magika:
         """
         tokens = self.examples("calibration").tokens
         session = Session(with_outputs(self.model, _LAYER_INPUTS))
-        told = [session.run(row[None]) for row in tokens]
-        sequences = np.stack([signals[0].reshape(signals[0].shape[1], -1) for signals in told])
+        outputs = [session.run(row[None]) for row in tokens]
+        sequences = np.stack([signals[0].reshape(signals[0].shape[1], -1) for signals in outputs])
         step = sequences.shape[2] // _POSITIONS
         windows = np.lib.stride_tricks.sliding_window_view(sequences, _TAPS, axis=2)[:, :, ::step]
         rows = windows.transpose(0, 2, 1, 3)  # (n, positions, channels, taps)
@@ -112,7 +112,7 @@ class Magika:
                 bytes_seen
             ],
             "conv.weight": rows.reshape(-1, rows.shape[2] * _TAPS).copy(),
-            "dense.weight": np.concatenate([signals[1] for signals in told]),
+            "dense.weight": np.concatenate([signals[1] for signals in outputs]),
         }
 
     def outputs(self, parameters: Parameters, split: Split, signals: Signals) -> Single:

@@ -53,7 +53,7 @@ class MovieLensDlrm:
                 seen[f"{name}.weight"] = inputs.numpy().copy()
             return inputs
 
-        _said(self.parameters, self.data.calibration, noted)
+        _predict(self.parameters, self.data.calibration, noted)
         return seen
 
     def outputs(
@@ -65,7 +65,7 @@ class MovieLensDlrm:
             return torch.tensor(signals.rounded(f"{name}.weight", inputs.numpy()))
 
         try:
-            return _said(parameters, ratings, rounded)
+            return _predict(parameters, ratings, rounded)
         except (KeyError, IndexError, RuntimeError, ValueError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 
@@ -89,7 +89,7 @@ def movielens_dlrm() -> MovieLensDlrm:
     return MovieLensDlrm(data=data, parameters=load_or_train(data))
 
 
-def _said(
+def _predict(
     parameters: Parameters, ratings: Ratings, given: Given
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     weights = {name: torch.tensor(array) for name, array in parameters.items()}

@@ -66,9 +66,9 @@ def train(data: MovieLens, training: RecommenderTraining = TRAINING) -> Arrays:
         for _ in range(training.epochs):
             order = torch.randperm(len(liked), generator=chance)
             for rows in order[: steps * training.batch].reshape(steps, training.batch):
-                said = scores(weights, ids[rows], features[rows])
+                predicted = scores(weights, ids[rows], features[rows])
                 optimizer.zero_grad()
-                functional.binary_cross_entropy_with_logits(said, liked[rows]).backward()  # type: ignore[no-untyped-call]
+                functional.binary_cross_entropy_with_logits(predicted, liked[rows]).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 schedule.step()
     return {name: weight.detach().numpy() for name, weight in weights.items()}

@@ -27,23 +27,23 @@ _WIDEST = 2**20
 _BATCH = NumberKey(least=1, most=2**16, default=1)
 
 
-def _dense(told: WorkloadOptions) -> LayerTable:
+def _dense(options: WorkloadOptions) -> LayerTable:
     """Build an MLP of ``input`` features, ``layers`` hidden layers of ``nodes``, and ``output``."""
-    found = told.numbers
+    found = options.numbers
     widths = [found["input"], *[found["nodes"]] * found["layers"], found["output"]]
     return add_biases(*stack("fc", widths, found["batch"]))
 
 
-def _convolutional(told: WorkloadOptions) -> LayerTable:
+def _convolutional(options: WorkloadOptions) -> LayerTable:
     """Build a residual network of four stages with ``blocks`` blocks each.
 
     The first stage has ``filters`` filters; each further stage doubles them.
     """
-    found = told.numbers
+    found = options.numbers
     return residual(
         Residual(
             blocks=(found["blocks"],) * _STAGES,
-            bottleneck=told.words["block"] == "bottleneck",
+            bottleneck=options.words["block"] == "bottleneck",
             filters=found["filters"],
             side=found["input"],
             classes=found["output"],
@@ -52,15 +52,15 @@ def _convolutional(told: WorkloadOptions) -> LayerTable:
     )
 
 
-def _recurrent(told: WorkloadOptions) -> LayerTable:
+def _recurrent(options: WorkloadOptions) -> LayerTable:
     """Build ``layers`` recurrent layers of width ``embed`` on sequences of ``length`` tokens.
 
     Every step predicts a token. The steps of a layer are rows of one matrix product, although each
     step depends on the step before.
     """
-    found = told.numbers
+    found = options.numbers
     width, rows = found["embed"], found["length"] * found["batch"]
-    gates = _GATES[told.words["cell"]] * width
+    gates = _GATES[options.words["cell"]] * width
     cells: list[Layer] = []
     for layer in range(found["layers"]):
         cells += [

@@ -31,8 +31,8 @@ def shapes_of(model: ModelRef) -> Shapes:
     if not isinstance(model, str):
         return model.shapes
     model_of(model)
-    told = json.loads(_FILE.read_text())[model]
-    return {name: tuple(shape) for name, shape in told.items()}
+    rows = json.loads(_FILE.read_text())[model]
+    return {name: tuple(shape) for name, shape in rows.items()}
 
 
 def read_shapes(model: str) -> Shapes:

@@ -138,11 +138,12 @@ def _family(model: Transformer) -> WorkloadFamily:
     return WorkloadFamily(make=partial(_encoder, model), keys={"tokens": length, "batch": _BATCH})
 
 
-def _causal(model: Transformer, usual: int, told: WorkloadOptions) -> LayerTable:
-    found = told.numbers
+def _causal(model: Transformer, usual: int, options: WorkloadOptions) -> LayerTable:
+    found = options.numbers
     if "prefill" in found and "decode" in found:
         raise SpecError(
-            f"the workload {told.text!r} is both prefill and decode", hint="leave one of them out"
+            f"the workload {options.text!r} is both prefill and decode",
+            hint="leave one of them out",
         )
     if "decode" in found:
         tokens = TokenBatch(fresh=1, context=found["decode"], batch=found["batch"])
@@ -152,6 +153,8 @@ def _causal(model: Transformer, usual: int, told: WorkloadOptions) -> LayerTable
     return transformer(model, tokens)
 
 
-def _encoder(model: Transformer, told: WorkloadOptions) -> LayerTable:
-    length = told.numbers["tokens"]
-    return transformer(model, TokenBatch(fresh=length, context=length, batch=told.numbers["batch"]))
+def _encoder(model: Transformer, options: WorkloadOptions) -> LayerTable:
+    length = options.numbers["tokens"]
+    return transformer(
+        model, TokenBatch(fresh=length, context=length, batch=options.numbers["batch"])
+    )

@@ -162,11 +162,11 @@ def _bare(*layers: Layer) -> LayerTable:
     return LayerTable(layers=layers)
 
 
-def _build_unet(told: WorkloadOptions) -> LayerTable:
-    side = told.numbers["latent"]
+def _build_unet(options: WorkloadOptions) -> LayerTable:
+    side = options.numbers["latent"]
     if side % _HALVINGS:
         raise SpecError(
-            f"in the workload {told.text!r}, latent is {side}",
+            f"in the workload {options.text!r}, latent is {side}",
             hint=f"it is halved three times: a multiple of {_HALVINGS}",
         )
     return unet(side)

@@ -27,7 +27,7 @@ from dse.schema.space.rules.literal_units import with_units
 from dse.schema.yaml.names import is_name
 from dse.units import dimensions, units
 
-_SAID = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
+_LOOKUP = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
 
 
 class RuleWriter:
@@ -118,8 +118,8 @@ class RuleWriter:
 
     def _table(self, node: syntax.Lookup) -> tuple[str, str]:
         """Return the names of a data table and its column for a lookup; add them if missing."""
-        said = _SAID.fullmatch(node.text)
-        table, field = (said["table"], said["field"]) if said else ("table", "value")
+        found = _LOOKUP.fullmatch(node.text)
+        table, field = (found["table"], found["field"]) if found else ("table", "value")
         base, number = table if is_name(table) else "table", 2
         table = base
         while not self._fits(node, table, field):

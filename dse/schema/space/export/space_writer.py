@@ -172,9 +172,9 @@ def _records(table: Table) -> Any:
     return {str(key): row for key, row in zip(table.keys, rows, strict=True)}
 
 
-def _check_cell(said: Value, value: Value) -> None:
+def _check_cell(written: Value, value: Value) -> None:
     """Raise SpecError unless the written table cell is parsed as the value again."""
-    found = cell(said)
+    found = cell(written)
     plain = found.value if isinstance(found, Amount) else found
     if plain != value or isinstance(plain, bool | str) != isinstance(value, bool | str):
         raise SpecError(f"a table of a space file cannot hold {value!r}: it would be {plain!r}")

@@ -61,8 +61,8 @@ def parameter_of(name: str, spec: DomainSpec, reader: DomainReader) -> Parameter
     if spec.choice is not None:
         return _choice(name, spec.choice, unit)
     if spec.ordinal is not None:
-        values, told = _parse_listing(spec.ordinal, unit, reader)
-        return ordinal_of(name, values, told, spec.scale or "linear")
+        values, stated_unit = _parse_listing(spec.ordinal, unit, reader)
+        return ordinal_of(name, values, stated_unit, spec.scale or "linear")
     if spec.real is not None:
         return _real(name, spec.real, unit, spec.scale or "linear", reader)
     assert spec.integer is not None
@@ -130,19 +130,19 @@ def amount(text: Quantity, unit: str = "") -> Amount:
         found = units.quantity(text)
         if found is None:
             raise _no_number(text)
-        value, told = found
-        if unit and not units.same_dimension(told, unit):
+        value, stated_unit = found
+        if unit and not units.same_dimension(stated_unit, unit):
             raise SpecError(f"{text!r} is no quantity in {unit}", hint=f"use a unit such as {unit}")
     elif isinstance(text, bool):
         raise SpecError(f"{str(text).lower()} is no number")
     else:
-        value, told = text, unit
-    factor = units.factor(told)
+        value, stated_unit = text, unit
+    factor = units.factor(stated_unit)
     try:
         found_value = fold_unit(value, factor)
     except SpecError as error:
         raise SpecError(f"{str(text)[:60]!r} is no finite number") from error
-    return Amount(plain(found_value), units.coherent(told))
+    return Amount(plain(found_value), units.coherent(stated_unit))
 
 
 def _no_number(text: str) -> SpecError:
@@ -241,22 +241,22 @@ def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
 def _bounds(
     stated: Sequence[Quantity], unit: str, reader: DomainReader
 ) -> tuple[Number, Number, str]:
-    (low, high), told = amounts(stated, unit, reader)
+    (low, high), stated_unit = amounts(stated, unit, reader)
     if low > high:
         problem = f"the range goes backwards: {stated[0]} .. {stated[1]}"
         raise SpecError(problem, hint=f"write [{stated[1]}, {stated[0]}]")
-    return low, high, told
+    return low, high, stated_unit
 
 
 def _real(
     name: str, stated: Sequence[Quantity], unit: str, scale: Scale, reader: DomainReader
 ) -> Real:
-    low, high, told = _bounds(stated, unit, reader)
+    low, high, stated_unit = _bounds(stated, unit, reader)
     if scale == "log" and low <= 0:
         raise SpecError(f"a log scale needs bounds above zero, this starts at {stated[0]}")
     if not math.isfinite(float(high) - float(low)):
         raise SpecError(f"the range {stated[0]} .. {stated[1]} is wider than a number can be")
-    return Real(name=name, low=float(low), high=float(high), unit=told, scale=scale)
+    return Real(name=name, low=float(low), high=float(high), unit=stated_unit, scale=scale)
 
 
 def _integer(name: str, spec: DomainSpec, reader: DomainReader) -> Integer:

@@ -54,8 +54,8 @@ def generate_numbers(
         )
     generator, inner = found.groups()
     if generator == "divisors":
-        numbers, told = values(inner)
-        return _divisors(inner, numbers), told
+        numbers, stated_unit = values(inner)
+        return _divisors(inner, numbers), stated_unit
     return _GENERATORS[generator](inner, unit, reader)
 
 
@@ -89,36 +89,38 @@ def _divisors(text: str, numbers: Sequence[Number]) -> list[Number]:
 
 
 def _pow2(arguments: str, unit: str, reader: DomainReader) -> tuple[list[Number], str]:
-    (low, high), told = amounts(_range(arguments), unit, reader)
+    (low, high), stated_unit = amounts(_range(arguments), unit, reader)
     _check_order(low, high, arguments)
     if low <= 0:
         raise SpecError(f"powers of two start above zero, not at {low}")
     exponents = range(-64, 65)
-    return [plain(2.0**e) for e in exponents if low <= 2.0**e <= high], told
+    return [plain(2.0**e) for e in exponents if low <= 2.0**e <= high], stated_unit
 
 
 def _multiples(arguments: str, unit: str, reader: DomainReader) -> tuple[list[Number], str]:
     step_text, comma, rest = arguments.partition(",")
     if not comma:
         raise SpecError(f"multiples({arguments}) needs a step", hint="multiples(64, 64 .. 4096)")
-    (step, low, high), told = amounts([literal(step_text), *_range(rest)], unit, reader)
+    (step, low, high), stated_unit = amounts([literal(step_text), *_range(rest)], unit, reader)
     if step <= 0:
         raise SpecError(f"the step must be above zero, not {step}")
     _check_order(low, high, rest)
     if not high / step - low / step <= MAX_VALUES:
         raise SpecError(f"more than {MAX_VALUES} values")
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [_round_number(step * k) for k in range(first, last + 1)], told
+    return [_round_number(step * k) for k in range(first, last + 1)], stated_unit
 
 
 def _generate_range(arguments: str, unit: str, reader: DomainReader) -> tuple[list[Number], str]:
     ends, _, step_text = arguments.partition(",")
-    (low, high, step), told = amounts([*_range(ends), literal(step_text or "1")], unit, reader)
+    (low, high, step), stated_unit = amounts(
+        [*_range(ends), literal(step_text or "1")], unit, reader
+    )
     _check_order(low, high, ends)
     if step <= 0 or not (high - low) / step <= MAX_VALUES:
         raise SpecError(f"range({arguments}) has no step, or more than {MAX_VALUES} values")
     count = math.floor((high - low) / step + 1e-9) + 1
-    return [_round_number(low + k * step) for k in range(count)], told
+    return [_round_number(low + k * step) for k in range(count)], stated_unit
 
 
 _GENERATORS: Mapping[str, Callable[[str, str, DomainReader], tuple[list[Number], str]]] = {

@@ -60,20 +60,20 @@ def value_of(parameter: Parameter, value: Scalar, reader: DomainReader) -> Value
     return own_value(parameter, value if value in parameter else reader.word(value), reader)
 
 
-def own_value(parameter: Parameter, said: Scalar, reader: DomainReader) -> Value:
+def own_value(parameter: Parameter, given: Scalar, reader: DomainReader) -> Value:
     """Convert a value written in a file to the parameter's own value, but resolve no arguments.
 
     Raises:
         SpecError: the value is not in the domain.
     """
-    value = said
-    if isinstance(said, str) and _is_amount(said, parameter):
-        said = reader.amount(said, parameter.unit).value
-    if said not in parameter:
+    value = given
+    if isinstance(given, str) and _is_amount(given, parameter):
+        given = reader.amount(given, parameter.unit).value
+    if given not in parameter:
         raise build_domain_error(parameter, value)
     if isinstance(parameter, Real):
-        return float(said)
-    return next(own for own in parameter.values if own == said and _alike(own, said))
+        return float(given)
+    return next(own for own in parameter.values if own == given and _alike(own, given))
 
 
 def build_domain_error(parameter: Parameter, value: Scalar) -> SpecError:
@@ -127,11 +127,11 @@ def _in_unit(spec: NarrowSpec, parameter: Parameter) -> NarrowSpec:
     return spec
 
 
-def _is_amount(said: str, parameter: Parameter) -> bool:
+def _is_amount(given: str, parameter: Parameter) -> bool:
     """Return whether a text is parsed as a quantity, not kept as a choice's text value."""
     if not isinstance(parameter, Choice):
         return True
-    return said not in parameter and units.quantity(said) is not None
+    return given not in parameter and units.quantity(given) is not None
 
 
 def _same(own: Value, value: Value) -> bool:

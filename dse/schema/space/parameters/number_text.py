@@ -89,10 +89,10 @@ def _reads_as(text: str, value: Number, unit: str) -> bool:
     found = units.quantity(text)
     if found is None:
         return False
-    number, told = found
+    number, stated_unit = found
     try:
-        told_amount = amount(text)
-        in_formula = fold_unit(number, units.factor(told))
+        parsed = amount(text)
+        in_formula = fold_unit(number, units.factor(stated_unit))
     except SpecError:
         return False
-    return told_amount.value == value == in_formula and told_amount.unit == unit
+    return parsed.value == value == in_formula and parsed.unit == unit

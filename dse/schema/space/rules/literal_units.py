@@ -123,8 +123,8 @@ class _Fitter:
         """Return the unit of the node, with every literal that may have a unit as dimensionless."""
         match node:
             case syntax.Name():
-                told = self._names.get(node.name, "")
-                return "" if told == TEXT else told
+                found = self._names.get(node.name, "")
+                return "" if found == TEXT else found
             case syntax.Lookup():
                 return node.unit
             case syntax.Unary(operator="-"):
@@ -147,10 +147,10 @@ class _Fitter:
     def _infer_call_unit(self, node: syntax.Call) -> str:
         if node.function in _AGREEING:
             return self._common(node.arguments)
-        told = [self._unit(argument) for argument in node.arguments]
+        found = [self._unit(argument) for argument in node.arguments]
         if node.function == "product":
-            return reduce(lambda left, right: _times(left, right, 1), told)
-        return {"abs": told[0], "sqrt": _power(told[0], 0.5)}.get(node.function, "")
+            return reduce(lambda left, right: _times(left, right, 1), found)
+        return {"abs": found[0], "sqrt": _power(found[0], 0.5)}.get(node.function, "")
 
     def _common(self, nodes: Sequence[syntax.Node]) -> str:
         own = next((node for node in nodes if not _open(node)), None)

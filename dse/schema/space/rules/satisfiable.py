@@ -103,9 +103,9 @@ def _domains(space: DesignSpace, rule: Expression) -> list[str]:
 
 
 def _list_rules(space: DesignSpace, others: list[Expression]) -> list[str]:
-    told = [f"{rule.text[:_SHOWN]!r} ({space.places.get(rule.text, '')})" for rule in others]
+    listed = [f"{rule.text[:_SHOWN]!r} ({space.places.get(rule.text, '')})" for rule in others]
     more = [f"{len(others) - _OTHERS} more rules"] if len(others) > _OTHERS else []
-    return [f"together with {' and '.join(told[:_OTHERS] + more)}"] if told else []
+    return [f"together with {' and '.join(listed[:_OTHERS] + more)}"] if listed else []
 
 
 def _order(space: DesignSpace) -> Callable[[Expression], int]:

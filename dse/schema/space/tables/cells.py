@@ -14,7 +14,7 @@ from dse.schema.space.parameters.domains import Amount, Number, amount, literal
 from dse.schema.space.rules.exactness import check_exact_values
 from dse.units import units
 
-_Said = Amount | bool | str
+_Content = Amount | bool | str
 """Parsed content of a cell that is not blank."""
 
 _HEADER = re.compile(r"^\s*(.*?)(?:\s+\[([^\[\]]*)\])?\s*$")
@@ -91,7 +91,7 @@ def is_number(value: object) -> TypeGuard[Number]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def cell(value: Any, unit: str = "") -> _Said:
+def cell(value: Any, unit: str = "") -> _Content:
     """Parse the content of a cell as an amount, a boolean or a text.
 
     Args:
@@ -101,20 +101,20 @@ def cell(value: Any, unit: str = "") -> _Said:
     Raises:
         SpecError: the number is not finite or not exact, or the cell is not a scalar.
     """
-    said = value
+    parsed = value
     if isinstance(value, str):
         words = value.strip()
         if words.lower() in ("true", "false"):
             return words.lower() == "true"
-        said = literal(words)
-        if isinstance(said, str):
+        parsed = literal(words)
+        if isinstance(parsed, str):
             return _quantity(words, unit)
-    if isinstance(said, bool):
-        return said
-    if not isinstance(said, int | float):
-        raise SpecError(f"{str(said)[:60]!r} is neither a number nor a text")
-    check_exact_values((said,))
-    return amount(said, unit)
+    if isinstance(parsed, bool):
+        return parsed
+    if not isinstance(parsed, int | float):
+        raise SpecError(f"{str(parsed)[:60]!r} is neither a number nor a text")
+    check_exact_values((parsed,))
+    return amount(parsed, unit)
 
 
 def _quantity(words: str, unit: str) -> Amount | str:
@@ -142,19 +142,19 @@ def _column(
     rows: dict[Any, int] = {}
     for row, key in enumerate(keys):
         rows.setdefault(key, row)
-    read: dict[Any, _Said | None] = {}
+    read: dict[Any, _Content | None] = {}
     first: dict[str, int] = {}
     for key, row in rows.items():
         try:
-            read[key] = said = None if blank(cells[row]) else cell(cells[row], unit)
+            read[key] = parsed = None if blank(cells[row]) else cell(cells[row], unit)
         except SpecError as error:
             raise error.at(place(row, name)) from error
-        if said is not None:
-            first.setdefault(_kind(said), row)
+        if parsed is not None:
+            first.setdefault(_kind(parsed), row)
         if len(first) > 1 and not (mixed and _go_together(first)):
             raise _build_mixed_error(name, first, cells, place)
-    units_ = {said.unit for said in read.values() if isinstance(said, Amount)}
-    plain = {key: None if said is None else _plain(said) for key, said in read.items()}
+    units_ = {parsed.unit for parsed in read.values() if isinstance(parsed, Amount)}
+    plain = {key: None if parsed is None else _plain(parsed) for key, parsed in read.items()}
     return CellColumn(
         name=name,
         values=tuple(map(plain.__getitem__, keys)),
@@ -171,10 +171,10 @@ def _of_one_type(cells: Sequence[Any]) -> bool:
     return len(set(map(type, cells)) - {type(None)}) < 2
 
 
-def _kind(said: _Said) -> str:
-    if isinstance(said, Amount):
-        return f"in {said.unit}" if said.unit else "a bare number"
-    return "a word" if isinstance(said, str) else "true or false"
+def _kind(content: _Content) -> str:
+    if isinstance(content, Amount):
+        return f"in {content.unit}" if content.unit else "a bare number"
+    return "a word" if isinstance(content, str) else "true or false"
 
 
 def _go_together(kinds: Iterable[str]) -> bool:
@@ -182,8 +182,8 @@ def _go_together(kinds: Iterable[str]) -> bool:
     return len(set(kinds) - {"a word"}) < 2
 
 
-def _plain(said: _Said) -> Value:
-    return said.value if isinstance(said, Amount) else said
+def _plain(content: _Content) -> Value:
+    return content.value if isinstance(content, Amount) else content
 
 
 def _build_mixed_error(

@@ -80,8 +80,8 @@ def rule_of(
         tuple(found),
         negated=spec.forbid is not None,
     )
-    told = ", ".join(parameter.name for parameter in columns)
-    text = f"{key} [{told}] in {len(found)} rows (table {digest_of(found)})"
+    columns_text = ", ".join(parameter.name for parameter in columns)
+    text = f"{key} [{columns_text}] in {len(found)} rows (table {digest_of(found)})"
     return Expression(text, listed)
 
 
@@ -149,51 +149,51 @@ class _CellReader:
         self._keeps_blank = written or not self.sometimes
         self._known: dict[tuple[type, Scalar], Value] = {}
 
-    def value(self, said: Scalar | None) -> Value | None:
+    def value(self, content: Scalar | None) -> Value | None:
         """Convert a cell to the parameter's value; ``None`` (inactive) if the cell is blank."""
-        if self._keeps_blank and isinstance(said, str) and said in self.parameter:
-            return said
-        if said is None or blank(said):
+        if self._keeps_blank and isinstance(content, str) and content in self.parameter:
+            return content
+        if content is None or blank(content):
             if not self.sometimes:
                 raise SpecError(
                     f"{self.parameter.name} is blank here, but it is never absent",
                     hint="a blank cell stands for a parameter whose 'when' does not hold",
                 )
             return None
-        key = (type(said), said)
+        key = (type(content), content)
         if key not in self._known:
-            self._known[key] = self._match_value(self._plain(said))
+            self._known[key] = self._match_value(self._plain(content))
         return self._known[key]
 
-    def _match_value(self, said: Scalar) -> Value:
+    def _match_value(self, content: Scalar) -> Value:
         """Return the parameter's value that equals a parsed cell.
 
         It is ``GONE`` if only an earlier definition, before ``fix``, ``narrow`` or replacement, had
         it.
         """
         try:
-            return own_value(self.parameter, said, self.scope)
+            return own_value(self.parameter, content, self.scope)
         except SpecError:
             for before in self.scope.whole.before.get(self.parameter.name, ()):
                 with suppress(SpecError):
-                    own_value(before, said, self.scope)
+                    own_value(before, content, self.scope)
                     return GONE
             raise
 
-    def _plain(self, said: Scalar) -> Scalar:
+    def _plain(self, content: Scalar) -> Scalar:
         """Parse a cell's text as a number in coherent units (65536 for ``64 KiB``) or a text."""
-        if not isinstance(said, str) or said in self.parameter:
-            return said
+        if not isinstance(content, str) or content in self.parameter:
+            return content
         words = isinstance(self.parameter, Choice)
-        told = cell(said if words else self.scope.word(said), self.unit)
-        if not isinstance(told, Amount):
-            return told
-        if told.unit and told.unit != self.parameter.unit:
+        parsed = cell(content if words else self.scope.word(content), self.unit)
+        if not isinstance(parsed, Amount):
+            return parsed
+        if parsed.unit and parsed.unit != self.parameter.unit:
             raise SpecError(
-                f"{said!r} is in {told.unit}, but {self.parameter.name} is in "
+                f"{content!r} is in {parsed.unit}, but {self.parameter.name} is in "
                 f"{self.parameter.unit or 'no unit'}"
             )
-        return told.value
+        return parsed.value
 
 
 def _row(

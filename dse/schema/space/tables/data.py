@@ -69,7 +69,7 @@ def _records(records: Sequence[Any], keys: Sequence[Any], stated: Stated[Any]) -
 def _table(grid: Grid, keys: list[Any] | None) -> Table:
     if grid.columns and len(grid.columns[0]) > MAX_ROWS:
         raise SpecError(f"the table has more than {MAX_ROWS:,} rows", where=grid.where)
-    told = [cell(key) for key in keys] if keys is not None else []
+    cells = [cell(key) for key in keys] if keys is not None else []
     columns = columns_of(grid, mixed=frozenset(grid.headers[:1]) if keys is None else frozenset())
     for column in columns:
         if "[" in column.name:
@@ -79,7 +79,7 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
                 where=grid.where,
                 hint=f"a unit needs a space before it: {spaced!r}",
             )
-    plain = [one.value if isinstance(one, Amount) else one for one in told]
+    plain = [one.value if isinstance(one, Amount) else one for one in cells]
     twice = next((key for place, key in enumerate(plain) if key in plain[:place]), None)
     if twice is not None:
         raise SpecError(f"the key {twice!r} appears twice", where=grid.where)

@@ -122,14 +122,14 @@ def _presence(
     present = dict.fromkeys(
         tuple(row[column] for column in telling) for row in rows if row[place] is not None
     )
-    told = [names[column] for column in telling]
-    if len(told) == 1 and len(present) <= _FEW:
+    shown_columns = [names[column] for column in telling]
+    if len(shown_columns) == 1 and len(present) <= _FEW:
         values = [value for (value,) in present if value is not None]
         shown = ", ".join(repr(value) for value in values)
-        member = Member(Name(told[0]), tuple(literal(value) for value in values))
-        return Expression(f"{told[0]} in [{shown}]", member)
-    listed = Listed(tuple(Name(name) for name in told), tuple(present))
-    text = f"[{', '.join(told)}] in {len(present)} rows (table {digest_of(present)})"
+        member = Member(Name(shown_columns[0]), tuple(literal(value) for value in values))
+        return Expression(f"{shown_columns[0]} in [{shown}]", member)
+    listed = Listed(tuple(Name(name) for name in shown_columns), tuple(present))
+    text = f"[{', '.join(shown_columns)}] in {len(present)} rows (table {digest_of(present)})"
     return Expression(text, listed)
 
 

@@ -24,12 +24,12 @@ from dse_evaluators.accelerators.devices.gpu_run import (
 from dse_evaluators.accelerators.devices.platforms import Platforms, devices_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import (
+    evaluate_distinct,
     fix_columns,
     gather_parts,
     groups,
     infeasible,
     infeasible_rows,
-    told_once,
 )
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings, one_of
@@ -119,7 +119,7 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute latency, energy and memory of n designs, with a fault for each infeasible one."""
-        return told_once(batch, {*_WORDS, *_NUMBERS}, self._evaluate_columns)
+        return evaluate_distinct(batch, {*_WORDS, *_NUMBERS}, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         every = fix_columns(batch, self._fixed)
@@ -133,8 +133,8 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         if RECIPES[number_format].rate not in found.flops_per_s:
             lacks = f"{device} has no units for {number_format}"
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
-        told = {name: self._readings.column(name, batch) for name in _NUMBERS}
-        return _run_load(machine(found, number_format, self.stack), workload, GpuLoad(**told))
+        values = {name: self._readings.column(name, batch) for name in _NUMBERS}
+        return _run_load(machine(found, number_format, self.stack), workload, GpuLoad(**values))
 
     def _device(self, name: str) -> Device:
         if name not in self._devices:
@@ -154,7 +154,7 @@ def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metric
     cap_w = load.power_cap * power.limit_w
     starved = cap_w <= power.base_w
     fed = np.where(starved, 1.0, load.power_cap)
-    told = run(
+    columns = run(
         machine, kernels_of(workload), GpuLoad(batch=load.batch, power_cap=fed, duty=load.duty)
     )
     room = machine.device.dram_bytes
@@ -165,7 +165,7 @@ def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metric
             f"base power of {power.base_w:.0f} W"
         ),
     )
-    needs = told["memory"]
+    needs = columns["memory"]
     crowded = infeasible(
         np.asarray(needs > room),
         lambda row: (
@@ -173,4 +173,4 @@ def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metric
             f"{(needs[row] - room) / 2**30:.1f} GiB short"
         ),
     )
-    return Metrics(columns=told, faults=starving | crowded)
+    return Metrics(columns=columns, faults=starving | crowded)

@@ -35,13 +35,13 @@ def devices_of(platforms: Platforms) -> Mapping[str, Device]:
     Raises:
         SpecError: a platform has an unknown key, an invalid value, or an unknown ``like``.
     """
-    return {**DEVICES, **{name: _device(name, said) for name, said in platforms.items()}}
+    return {**DEVICES, **{name: _device(name, figures) for name, figures in platforms.items()}}
 
 
-def _device(name: str, said: Mapping[str, Figure]) -> Device:
-    like = device_of(str(said.get("like", name)))
+def _device(name: str, figures: Mapping[str, Figure]) -> Device:
+    like = device_of(str(figures.get("like", name)))
     rates, others = dict(like.flops_per_s), dict[str, float]()
-    for key, value in said.items():
+    for key, value in figures.items():
         if key in FORMATS:
             rates[key] = _number(name, key, value, RATE_UNIT)
         elif key in FIGURES:
@@ -56,8 +56,8 @@ def _device(name: str, said: Mapping[str, Figure]) -> Device:
 
 def _number(name: str, key: str, value: Figure, unit: str) -> float:
     """Convert a figure to its SI unit; raise SpecError unless it is positive and finite."""
-    told = quantity(value) if isinstance(value, str) else None
-    number = converted(*told, unit) if told is not None else value
+    stated = quantity(value) if isinstance(value, str) else None
+    number = converted(*stated, unit) if stated is not None else value
     if isinstance(number, str | bool) or not 0 < number < float("inf"):
         raise SpecError(f"{key} of platform {name!r} is {value!r}", hint=f"a number of {unit}")
     return float(number)

@@ -60,15 +60,15 @@ def _with_widths(network: GroupConvolutionNetwork, batch: Batch) -> Grouping:
 
     A width that is :data:`SOLVED` is computed once per distinct grouping of the batch.
     """
-    told = _PLAIN.column("width", batch)
-    grouping = _grouping(network, batch, told)
-    if not (told == SOLVED).any():
+    widths = _PLAIN.column("width", batch)
+    grouping = _grouping(network, batch, widths)
+    if not (widths == SOLVED).any():
         return grouping
     names = [name for name in batch.names if name.partition("[")[0] in ("group", "grouping")]
     among = batch.distinct(names)
-    some = _grouping(network, batch.take(among.rows), told[among.rows])
+    some = _grouping(network, batch.take(among.rows), widths[among.rows])
     solved = among.spread(network.same_macs_width(some))
-    return grouping.with_width(np.where(told == SOLVED, solved, told))
+    return grouping.with_width(np.where(widths == SOLVED, solved, widths))
 
 
 def _grouping(network: GroupConvolutionNetwork, batch: Batch, width: Floats) -> Grouping:

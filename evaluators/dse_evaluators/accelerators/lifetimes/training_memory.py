@@ -123,22 +123,22 @@ class TrainingMemory(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
         return Metrics(columns=costs(step, self._dram_j), faults=short_of_memory(step))
 
     def _step(self, batch: Batch) -> TrainingStepCost:
-        told = self._readings.columns(batch)
-        images = told["batch"]
+        inputs = self._readings.columns(batch)
+        images = inputs["batch"]
         word_bytes = batch.lookup("number_format", _BYTES, _BYTES[_FORMAT])
         return TrainingStepCost(
             blocks=self.blocks,
-            reversible=told["reversible_blocks"],
+            reversible=inputs["reversible_blocks"],
             activation_bytes=self.activations * images * word_bytes,
-            block_macs=self.activations * images * told["macs_per_activation"],
-            macs_per_s=told["multipliers"] * told["clock"],
+            block_macs=self.activations * images * inputs["macs_per_activation"],
+            macs_per_s=inputs["multipliers"] * inputs["clock"],
             mac_j=batch.lookup("number_format", self._mac_j, self._mac_j[_FORMAT]),
-            kinds={name: told["memory"] == place for place, name in enumerate(KINDS)},
-            area_mm2=told["area"],
-            spill=told["spill"] > 0,
-            refresh_all=told["refresh"] > 0,
-            retention_s=retention_s(told["celsius"], told["cell_retention"]),
-            dram_bytes_per_s=told["dram_bandwidth"],
+            kinds={name: inputs["memory"] == place for place, name in enumerate(KINDS)},
+            area_mm2=inputs["area"],
+            spill=inputs["spill"] > 0,
+            refresh_all=inputs["refresh"] > 0,
+            retention_s=retention_s(inputs["celsius"], inputs["cell_retention"]),
+            dram_bytes_per_s=inputs["dram_bandwidth"],
         )
 
 

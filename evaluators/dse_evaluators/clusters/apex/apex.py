@@ -139,8 +139,8 @@ class Apex(
         self._machine = DvfsDevice.of(self.device)
         self._requests = trace(self.workload, self.requests)
         self._longest = max(one.prompt + one.answer for one in self._requests)
-        told = self._machine.device.dram_bytes if self.memory is None else self.memory
-        self._memory_bytes = amount("memory", told, "B")
+        memory = self._machine.device.dram_bytes if self.memory is None else self.memory
+        self._memory_bytes = amount("memory", memory, "B")
         self._promise = Promise(
             amount("ttft_limit", self.ttft_limit, "s"), amount("tpot_limit", self.tpot_limit, "s")
         )
@@ -156,50 +156,50 @@ class Apex(
         """Return the metrics of n serving plans, each simulated separately."""
         return row_by_row(self._readings.rows(batch), self.provides, self._row)
 
-    def _row(self, told: Mapping[str, float]) -> dict[str, float] | str:
+    def _row(self, inputs: Mapping[str, float]) -> dict[str, float] | str:
         """Return the metrics of one serving plan, or the reason why it is infeasible."""
         plan = ApexPlan(
             model=self._model,
-            cluster=Cluster(int(told["devices"]), self.node_devices, self._memory_bytes),
-            **{name: int(told[name]) for name in ("dp", "pp", "attn_replicas", "ffn_replicas")},
-            by_experts=told["ffn_mode"] == _FFN_MODES.index("ep"),
-            weight_bytes=told["weight_format"],
-            cache_bytes=told["kv_format"],
+            cluster=Cluster(int(inputs["devices"]), self.node_devices, self._memory_bytes),
+            **{name: int(inputs[name]) for name in ("dp", "pp", "attn_replicas", "ffn_replicas")},
+            by_experts=inputs["ffn_mode"] == _FFN_MODES.index("ep"),
+            weight_bytes=inputs["weight_format"],
+            cache_bytes=inputs["kv_format"],
         )
         broken = unmet(plan, self._longest)
         if broken is not None:
-            return broken.told
-        clock_hz = told["clock"] or self._machine.highest_hz
+            return broken.text
+        clock_hz = inputs["clock"] or self._machine.highest_hz
         stage = PipelineStage(
             plan=plan,
             rates=self._machine.rates(clock_hz),
             efficiency=self._efficiency,
-            fabric=self._fabric(told),
+            fabric=self._fabric(inputs),
         )
-        ran = run(stage, at_rate(self._requests, told["rate"]), int(told["max_batch"]))
-        judged = self._is_validated(plan, told, clock_hz) and ran.most_texts <= JUDGED_TEXTS
+        ran = run(stage, at_rate(self._requests, inputs["rate"]), int(inputs["max_batch"]))
+        judged = self._is_validated(plan, inputs, clock_hz) and ran.most_texts <= JUDGED_TEXTS
         return {
             **outcome(plan, ran, self._machine, clock_hz, self._promise),
             "extrapolated": 0.0 if judged else 1.0,
         }
 
-    def _fabric(self, told: Mapping[str, float]) -> ApexFabric:
+    def _fabric(self, inputs: Mapping[str, float]) -> ApexFabric:
         own = CollectiveConstants(
-            latency_s=told["link_latency"],
-            bytes_per_s=max(told["link_bandwidth"], 1.0),
+            latency_s=inputs["link_latency"],
+            bytes_per_s=max(inputs["link_bandwidth"], 1.0),
             pipelining=0.0,
         )
         return ApexFabric(
             within=self._machine.fabric,
             between=_BETWEEN,
-            told=own if told["link_bandwidth"] > 0.0 else None,
+            override=own if inputs["link_bandwidth"] > 0.0 else None,
             node_devices=self.node_devices,
         )
 
-    def _is_validated(self, plan: ApexPlan, told: Mapping[str, float], clock_hz: float) -> bool:
+    def _is_validated(self, plan: ApexPlan, inputs: Mapping[str, float], clock_hz: float) -> bool:
         """Return whether the plan is within the range validated against measured LLM services."""
         shaped = plan.pp == plan.attn_replicas == plan.ffn_replicas == 1
         formats = plan.weight_bytes == plan.cache_bytes == 2.0
         alike = self.model == "llama3-70b" and self.device == "h100-sxm"
-        own = self.host and told["link_bandwidth"] == 0.0 and clock_hz == self._machine.highest_hz
+        own = self.host and inputs["link_bandwidth"] == 0.0 and clock_hz == self._machine.highest_hz
         return shaped and formats and alike and own and plan.cluster.devices <= 8

@@ -56,7 +56,7 @@ class Unmet(NamedTuple):
     second: float
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         over = self.first - self.second
         return self.reason.format(first=self.first, second=self.second, over=over)
 

@@ -41,16 +41,16 @@ class Costs:
         self.sequence_s = stage.efficiency.sequence_s
         self.fixed = cache(stage.fixed)
 
-    def line(self, lane: Lane, told: Begun, fixed: Fixed) -> Line:
+    def line(self, lane: Lane, begun: Begun, fixed: Fixed) -> Line:
         """Return the times of a lane's next steps in one pipeline stage, linear in the step.
 
         ``fixed`` is the part of the time that does not depend on the KV cache; it is equal for all
         lanes of a micro-batch.
         """
         host_s = self.sequence_s * lane.texts
-        slope_s = self.cached_s * told.writing
-        read_s = self.cached_s * (lane.cached - told.prompts) - slope_s
-        start_s = fixed.total_s + host_s + read_s + self.squared_s * told.squares
+        slope_s = self.cached_s * begun.writing
+        read_s = self.cached_s * (lane.cached - begun.prompts) - slope_s
+        start_s = fixed.total_s + host_s + read_s + self.squared_s * begun.squares
         return Line(start_s, slope_s, fixed, host_s)
 
 
@@ -136,15 +136,15 @@ def _begin(
         most = total = 0
         busy = list[tuple[Lane, Begun]]()
         for lane in batch:
-            told = lane.begin(clock_s)
-            tokens = told.writing + told.prompts
+            begun = lane.begin(clock_s)
+            tokens = begun.writing + begun.prompts
             if tokens:
-                busy.append((lane, told))
+                busy.append((lane, begun))
                 most, total = max(most, tokens), total + tokens
-                joined = joined or told.prompts > 0
+                joined = joined or begun.prompts > 0
         if busy:
             fixed = costs.fixed(most, total)
-            lines += [costs.line(lane, told, fixed) for lane, told in busy]
+            lines += [costs.line(lane, begun, fixed) for lane, begun in busy]
     return lines, joined
 
 

@@ -25,20 +25,20 @@ _WORD = 2.0
 class ApexFabric:
     """Links within a node (measured, or of a given latency and rate) and between nodes.
 
-    ``within`` names a fabric of ``collectives.csv``; ``told`` replaces it unless it is None.
+    ``within`` names a fabric of ``collectives.csv``; ``override`` replaces it unless it is None.
     """
 
     within: str
     between: CollectiveConstants
-    told: CollectiveConstants | None
+    override: CollectiveConstants | None
     node_devices: int
 
     def of(self, collective: Collective, ranks: int, span: int) -> CollectiveConstants:
         """Return a collective's constants among ranks spread over ``span`` adjacent devices."""
         if span > self.node_devices:
             return self.between
-        if self.told is not None:
-            return self.told
+        if self.override is not None:
+            return self.override
         return constants_of(self.within, collective, ranks)
 
     def seconds(self, collective: Collective, size_bytes: float, ranks: int, span: int) -> float:
@@ -205,7 +205,11 @@ class PipelineStage:
 
 def load_efficiency() -> Efficiency:
     """Return the efficiency constants fitted in ``apex.fits.json``."""
-    told = fits_in(Path(__file__).with_name("apex.fits.json"))["vllm-0.6 on h100-sxm"].constants
+    constants = fits_in(Path(__file__).with_name("apex.fits.json"))[
+        "vllm-0.6 on h100-sxm"
+    ].constants
     return Efficiency(
-        memory=told["memory_share"], step_s=told["step_s"], sequence_s=told["sequence_s"]
+        memory=constants["memory_share"],
+        step_s=constants["step_s"],
+        sequence_s=constants["sequence_s"],
     )

@@ -58,7 +58,7 @@ def run(stage: PipelineStage, requests: Sequence[TraceRequest], most_texts: int)
     plan = stage.plan
     limits = LaneLimits(plan.capacity, most_texts, MOST_NEW_TOKENS // plan.attn_replicas)
     costs = Costs(stage)
-    ends, lanes, told = [], [], []
+    ends, lanes, served = [], [], []
     for copy in range(plan.dp):
         mine = requests[copy :: plan.dp]
         batches = [
@@ -71,7 +71,7 @@ def run(stage: PipelineStage, requests: Sequence[TraceRequest], most_texts: int)
         there = [[Lane(some, limits) for some in batch] for batch in batches]
         ends.append(play(costs, there))
         lanes += [lane for batch in there for lane in batch]
-        told += [one for batch in batches for some in batch for one in some]
+        served += [one for batch in batches for some in batch for one in some]
     makespan_s, slowest = max(ends, key=lambda end: end[0])
     first = np.array([at for lane in lanes for at in lane.first_s])
     last = np.array([at for lane in lanes for at in lane.last_s])
@@ -79,9 +79,9 @@ def run(stage: PipelineStage, requests: Sequence[TraceRequest], most_texts: int)
         makespan_s=makespan_s,
         slowest=slowest,
         busy_s=sum(spent.busy_s for _, spent in ends),
-        first_s=first - np.array([one.arrival_s for one in told]),
+        first_s=first - np.array([one.arrival_s for one in served]),
         writing_s=last - first,
-        answers=np.array([float(one.answer) for one in told]),
+        answers=np.array([float(one.answer) for one in served]),
         evictions=sum(lane.evictions for lane in lanes),
         most_texts=max(lane.most_texts for lane in lanes),
     )

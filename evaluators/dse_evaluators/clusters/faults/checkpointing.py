@@ -167,21 +167,23 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
         )
 
 
-def _segment(told: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late: Mask) -> Segment:
+def _segment(
+    inputs: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late: Mask
+) -> Segment:
     """Return the segments of work between two checkpoints of n jobs.
 
     ``late`` marks jobs that write checkpoints asynchronously, while the work continues.
     """
-    copied_s = told["state"] / told["devices"] / told["copy_bandwidth"]
-    visible_s = np.where(late, np.maximum(copied_s - told["iteration_time"], 0.0), written_s)
+    copied_s = inputs["state"] / inputs["devices"] / inputs["copy_bandwidth"]
+    visible_s = np.where(late, np.maximum(copied_s - inputs["iteration_time"], 0.0), written_s)
     least_s = np.where(late, written_s, 0.0)
-    chosen_s = told["checkpoint_interval"]
+    chosen_s = inputs["checkpoint_interval"]
     best_s = np.maximum(best_interval(visible_s, mtbf_s), least_s)
     return Segment(
         work_s=np.where(chosen_s > 0.0, chosen_s, best_s),
         write_s=visible_s,
         # Work done while the newest snapshot is being written is lost with that snapshot.
-        redone_s=told["restart_time"] + least_s,
+        redone_s=inputs["restart_time"] + least_s,
         mtbf_s=mtbf_s,
     )
 

@@ -124,9 +124,9 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
         )
 
 
-def _duties(told: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
+def _duties(inputs: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
     """Return load, tolerated stragglers and delay of n designs, and faults; equal codes once."""
-    columns = np.stack([told[name] for name in _CODE], axis=1)
+    columns = np.stack([inputs[name] for name in _CODE], axis=1)
     codes, place = np.unique(columns, axis=0, return_inverse=True)
     found = [_duty(*map(int, code)) for code in codes.tolist()]
     duties = [one if isinstance(one, Duty) else _NOTHING for one in found]

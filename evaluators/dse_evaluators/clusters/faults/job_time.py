@@ -158,14 +158,14 @@ def _lateness(ranks: Ranks) -> Lateness:
     return Lateness(*(column[place] for column in late))
 
 
-def _parts(told: Mapping[str, Floats], ranks: Ranks, waiting_s: Floats) -> dict[str, Floats]:
+def _parts(inputs: Mapping[str, Floats], ranks: Ranks, waiting_s: Floats) -> dict[str, Floats]:
     """Return the mean step time [s] of n designs, split into additive parts by cause."""
-    busy_s = told["compute_time"] + told["exchange_time"]
+    busy_s = inputs["compute_time"] + inputs["exchange_time"]
     return {
-        "computing_time": told["compute_time"],
-        "exchanging_time": told["exchange_time"],
+        "computing_time": inputs["compute_time"],
+        "exchanging_time": inputs["exchange_time"],
         "bubble_time": busy_s * (ranks.path / ranks.microbatches - 1.0),
-        "summing_time": told["data_time"],
+        "summing_time": inputs["data_time"],
         "waiting_time": waiting_s,
     }
 

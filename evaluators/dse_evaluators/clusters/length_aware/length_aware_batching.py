@@ -162,9 +162,9 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
         """Return the throughput, latency and memory metrics of n servers."""
         return row_by_row(self._readings.rows(batch), self.provides, self._one)
 
-    def _one(self, told: Mapping[str, float]) -> dict[str, float] | str:
+    def _one(self, inputs: Mapping[str, float]) -> dict[str, float] | str:
         """Return the metrics of a design, or the reason why it is infeasible."""
-        home = self._home(told)
+        home = self._home(inputs)
         if home.room < self.longest + self.prompt:
             needs = home.weight_bytes + (self.longest + self.prompt) * home.token_bytes
             short = needs - home.memory_bytes
@@ -172,42 +172,42 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
                 f"weights and longest sequence take {needs:.6g} B of {home.memory_bytes:.6g} B: "
                 f"{short:.6g} B short"
             )
-        pace, swaps = home.pace, told["preemption"] == PREEMPTIONS.index("swap")
+        pace, swaps = home.pace, inputs["preemption"] == PREEMPTIONS.index("swap")
         rules = Rules(
             pace=pace,
             room=home.room,
-            most_running=int(told["batch"]),
+            most_running=int(inputs["batch"]),
             prompt=self.prompt,
             longest=self.longest,
             look_ahead=self.look_ahead,
             moved_s=home.moved_s if swaps else pace.text_s,
         )
         tokens = texts_of(self._stream).tokens
-        run = Batching(rules, tokens.tolist(), self._compute_reservations(told).tolist())
+        run = Batching(rules, tokens.tolist(), self._compute_reservations(inputs).tolist())
         return _metrics(run, run.run(self.texts), home, float(tokens.mean()))
 
-    def _home(self, told: Mapping[str, float]) -> Home:
+    def _home(self, inputs: Mapping[str, float]) -> Home:
         return Home(
-            model=_MODELS[int(told["model"])],
+            model=_MODELS[int(inputs["model"])],
             device=self.device,
-            devices=int(told["devices"]),
-            cache_bits=told["cache_bits"],
+            devices=int(inputs["devices"]),
+            cache_bits=inputs["cache_bits"],
             launch_s=self._launch_s,
             kept_share=self.kept_share,
             host_bytes_per_s=self._host,
         )
 
-    def _compute_reservations(self, told: Mapping[str, float]) -> Ints:
+    def _compute_reservations(self, inputs: Mapping[str, float]) -> Ints:
         """Return the initial reservation of each sequence, in tokens."""
         texts = texts_of(self._stream)
-        policy = POLICIES[int(told["policy"])]
+        policy = POLICIES[int(inputs["policy"])]
         if policy == "known":
             return texts.tokens
         if policy == "worst-case":
             return np.full_like(texts.tokens, self.longest)
-        most = edges(int(told["buckets"]), BOUNDARIES[int(told["boundaries"])], self._stream)
-        told_tokens = guess_lengths(texts, most, told["accuracy"])
-        wide = np.ceil(told_tokens * (1.0 + told["margin"])).astype(np.int64)
+        most = edges(int(inputs["buckets"]), BOUNDARIES[int(inputs["boundaries"])], self._stream)
+        predicted = guess_lengths(texts, most, inputs["accuracy"])
+        wide = np.ceil(predicted * (1.0 + inputs["margin"])).astype(np.int64)
         return np.minimum(wide, self.longest)
 
 

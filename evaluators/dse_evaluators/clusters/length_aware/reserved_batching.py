@@ -238,5 +238,5 @@ def guess_lengths(texts: Texts, most: Ints, accuracy: float) -> Ints:
     last = len(most) - 1
     # At the ends a bucket has only one neighbour, or none if it is the only bucket.
     wrong = np.where(wrong < 0, min(1, last), np.where(wrong > last, max(last - 1, 0), wrong))
-    told: Ints = most[np.where(texts.luck < accuracy, right, wrong)]
-    return told
+    predicted: Ints = most[np.where(texts.luck < accuracy, right, wrong)]
+    return predicted

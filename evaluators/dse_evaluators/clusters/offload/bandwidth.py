@@ -114,19 +114,21 @@ class OffloadBandwidth(
         )
 
 
-def _alone(need: Need, told: Mapping[str, Floats]) -> dict[str, Floats]:
+def _alone(need: Need, inputs: Mapping[str, Floats]) -> dict[str, Floats]:
     found: dict[str, Floats] = {}
     for kind, intensity in need.intensities.items():
         found[f"{kind}_intensity"] = intensity
-        found[f"{kind}_efficiency"] = efficiency(intensity, told[f"{kind}_bandwidth"], told["rate"])
-        found[f"{kind}_needs"] = bandwidth_for(told["target"], intensity, told["rate"])
+        found[f"{kind}_efficiency"] = efficiency(
+            intensity, inputs[f"{kind}_bandwidth"], inputs["rate"]
+        )
+        found[f"{kind}_needs"] = bandwidth_for(inputs["target"], intensity, inputs["rate"])
     return found
 
 
-def _together(need: Need, told: Mapping[str, Floats]) -> dict[str, Floats]:
-    compute_s = need.flops / told["rate"]
+def _together(need: Need, inputs: Mapping[str, Floats]) -> dict[str, Floats]:
+    compute_s = need.flops / inputs["rate"]
     times = [compute_s] + [
-        need.flops / intensity / told[f"{kind}_bandwidth"]
+        need.flops / intensity / inputs[f"{kind}_bandwidth"]
         for kind, intensity in need.intensities.items()
     ]
     total_s = times[0] + times[1] + times[2] + times[3]

@@ -65,18 +65,18 @@ class NodePrices:
     """Years over which all parts are depreciated, apart from disk wear."""
 
     @staticmethod
-    def of(told: Mapping[str, float]) -> NodePrices:
+    def of(inputs: Mapping[str, float]) -> NodePrices:
         """Return the prices of a server's parts, with defaults for those not given.
 
         Raises:
             SpecError: a price name is unknown, or a price is out of range.
         """
         known = [one.name for one in fields(NodePrices)]
-        for name, price in told.items():
+        for name, price in inputs.items():
             if name not in known:
                 raise SpecError(f"there is no price {name!r}", hint=nearest(name, known))
             number(1e-6 if name == "years" else 0.0, 1e12)(name, price)
-        return NodePrices(**told)
+        return NodePrices(**inputs)
 
     def node(self, node: OffloadNode) -> Floats:
         """Return the price of a complete server in US dollars, (n,)."""

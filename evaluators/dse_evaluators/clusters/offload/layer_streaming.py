@@ -121,17 +121,17 @@ def period_s(layer_s: Floats, piece_s: Floats, resident: Floats, moved: Floats) 
     return np.asarray(np.maximum(piece_s, beside * layer_s) + (moved - beside) * layer_s)
 
 
-def _rules(told: Mapping[str, Floats]) -> Iterator[Rule]:
+def _rules(inputs: Mapping[str, Floats]) -> Iterator[Rule]:
     few = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
     yield Rule(
-        told["resident"] > told["layers"],
+        inputs["resident"] > inputs["layers"],
         few % "on the GPU at once",
-        told["resident"],
-        told["layers"],
+        inputs["resident"],
+        inputs["layers"],
     )
     yield Rule(
-        told["moved"] > told["resident"],
+        inputs["moved"] > inputs["resident"],
         few.replace("there are", "the GPU holds") % "come at once",
-        told["moved"],
-        told["resident"],
+        inputs["moved"],
+        inputs["resident"],
     )

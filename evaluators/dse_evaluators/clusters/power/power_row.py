@@ -160,36 +160,36 @@ class PowerRow(
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n server rows as arrays (n,) by name, with faults if infeasible."""
-        told, load = self._readings.rows(batch), load_of(self._wave)
-        return row_by_row(told, self.provides, lambda design: self._one(design, load))
+        inputs, load = self._readings.rows(batch), load_of(self._wave)
+        return row_by_row(inputs, self.provides, lambda design: self._one(design, load))
 
-    def _one(self, told: Mapping[str, float], load: LoadTrace) -> dict[str, float] | str:
+    def _one(self, inputs: Mapping[str, float], load: LoadTrace) -> dict[str, float] | str:
         """Return the metrics of a design, or the reason why it is infeasible."""
-        wrong = fault(told) if told["policy"] else ""
+        wrong = fault(inputs) if inputs["policy"] else ""
         if wrong:
             return wrong
-        rows = tuple(self._row(told, *clocks) for clocks in ladder(told))
-        policy = self._policy(told)
+        rows = tuple(self._row(inputs, *clocks) for clocks in ladder(inputs))
+        policy = self._policy(inputs)
         course = Governor(policy, rows, load).course()
         if len(course.brakes) >= self.most_brakes:
             days = course.ends[-1] * self._step_s / DAY_S
             return f"the brake was pulled {len(course.brakes)} times in {days:.3g} days"
-        braked = self._row(told, BRAKE_HZ, BRAKE_HZ)
+        braked = self._row(inputs, BRAKE_HZ, BRAKE_HZ)
         got = outcome(course, rows, braked, load, policy.brake_steps)
-        return self._metrics(told, got, rows[0], load)
+        return self._metrics(inputs, got, rows[0], load)
 
-    def _policy(self, told: Mapping[str, float]) -> Policy:
+    def _policy(self, inputs: Mapping[str, float]) -> Policy:
         return Policy(
-            governed=told["policy"] > 0,
-            first=told["first_threshold"],
-            second=told["second_threshold"],
-            hysteresis=told["hysteresis"],
-            latency_steps=round(told["command_time"] / self._step_s),
+            governed=inputs["policy"] > 0,
+            first=inputs["first_threshold"],
+            second=inputs["second_threshold"],
+            hysteresis=inputs["hysteresis"],
+            latency_steps=round(inputs["command_time"] / self._step_s),
             brake_steps=max(1, round(self._brake_s / self._step_s)),
             most_brakes=self.most_brakes,
         )
 
-    def _row(self, told: Mapping[str, float], low_hz: float, high_hz: float) -> ServerRow:
+    def _row(self, inputs: Mapping[str, float], low_hz: float, high_hz: float) -> ServerRow:
         low, high = (
             Class(
                 share=share,
@@ -198,14 +198,14 @@ class PowerRow(
                 slowness=self._server.slowness(clock_hz),
             )
             for share, clock_hz in (
-                (told["low_share"], low_hz),
-                (1.0 - told["low_share"], high_hz),
+                (inputs["low_share"], low_hz),
+                (1.0 - inputs["low_share"], high_hz),
             )
         )
-        return ServerRow(servers=1.0 + told["extra_servers"], low=low, high=high)
+        return ServerRow(servers=1.0 + inputs["extra_servers"], low=low, high=high)
 
     def _metrics(
-        self, told: Mapping[str, float], got: Outcome, free: ServerRow, load: LoadTrace
+        self, inputs: Mapping[str, float], got: Outcome, free: ServerRow, load: LoadTrace
     ) -> dict[str, float]:
         limit_j = self.base_servers * self._server_w * len(load) * self._step_s
         energies = {
@@ -228,7 +228,7 @@ class PowerRow(
             "high_capped_share": got.high_capped,
             "low_slowdown": got.low_slowdown,
             "high_slowdown": got.high_slowdown,
-            "capped_power": self._server.busy_power(told["lower_clock"]),
-            "capped_slowdown": self._server.slowness(told["lower_clock"]) - 1.0,
+            "capped_power": self._server.busy_power(inputs["lower_clock"]),
+            "capped_slowdown": self._server.slowness(inputs["lower_clock"]) - 1.0,
             "bottleneck": float(got.level),
         }

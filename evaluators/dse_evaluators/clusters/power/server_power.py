@@ -94,25 +94,25 @@ class ServerRow:
         return float(np.interp(power, powers, places))
 
 
-def ladder(told: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
+def ladder(inputs: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
     """Return the clocks [Hz] of low- and high-priority servers at each capping level."""
     return (
         (CLOCK_HZ, CLOCK_HZ),
-        (told["low_clock"], CLOCK_HZ),
-        (told["lower_clock"], CLOCK_HZ),
-        (told["lower_clock"], told["high_clock"]),
+        (inputs["low_clock"], CLOCK_HZ),
+        (inputs["lower_clock"], CLOCK_HZ),
+        (inputs["lower_clock"], inputs["high_clock"]),
     )
 
 
-def fault(told: Mapping[str, float]) -> str:
+def fault(inputs: Mapping[str, float]) -> str:
     """Return why a policy is infeasible, and by how much; empty if it is feasible."""
-    below = told["first_threshold"] - told["second_threshold"]
+    below = inputs["first_threshold"] - inputs["second_threshold"]
     if below > 0:
         return f"second_threshold is {below:.3g} below first_threshold"
-    more_hz = told["lower_clock"] - told["low_clock"]
+    more_hz = inputs["lower_clock"] - inputs["low_clock"]
     if more_hz > 0:
         return f"lower_clock is {more_hz:.3g} Hz above low_clock"
-    over = told["hysteresis"] - told["first_threshold"]
+    over = inputs["hysteresis"] - inputs["first_threshold"]
     if over >= 0:
         return f"caps are never lifted: hysteresis is {over:.3g} above first_threshold"
     return ""

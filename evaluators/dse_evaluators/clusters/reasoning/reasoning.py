@@ -111,13 +111,13 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the costs of a query in n designs, as arrays (n,) by metric name."""
-        told = self._readings.columns(batch)
-        attention = told["attention"]
-        query = self._query(batch, told)
+        inputs = self._readings.columns(batch)
+        attention = inputs["attention"]
+        query = self._query(batch, inputs)
         sparse = SparseAttention(
             some=attention > 0,
-            budget=told["budget"],
-            block=np.where(attention == ATTENTIONS.index("block-top-k"), told["block"], 0.0),
+            budget=inputs["budget"],
+            block=np.where(attention == ATTENTIONS.index("block-top-k"), inputs["block"], 0.0),
         )
         found = cost(query, sparse)
         moved = found.cache_bytes + found.search_bytes
@@ -148,7 +148,7 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
             }
         )
 
-    def _query(self, batch: Batch, told: Mapping[str, Floats]) -> Query:
+    def _query(self, batch: Batch, inputs: Mapping[str, Floats]) -> Query:
         models = {name: model_of(name) for name in REASONERS}
         return Query(
             weights=_of_model(batch, {name: weights(name, self.counted) for name in REASONERS}),
@@ -158,10 +158,10 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
             key_width=_of_model(
                 batch, {k: float(m.kv_heads * m.head * m.layers) for k, m in models.items()}
             ),
-            prompt=told["prompt"],
-            written=told["tokens"],
-            trials=told["trials"],
-            cache_bytes=told["cache_bits"] / 8.0,
+            prompt=inputs["prompt"],
+            written=inputs["tokens"],
+            trials=inputs["trials"],
+            cache_bytes=inputs["cache_bits"] / 8.0,
         )
 
 

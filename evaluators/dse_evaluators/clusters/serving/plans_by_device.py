@@ -42,8 +42,8 @@ class Fleet:
             (rows, run_plans(self.services[name], batch.take(rows), plan.take(rows), emitted[rows]))
             for (name,), rows in groups(batch, {"device": ""})
         ]
-        told = {name for _, found in parts for name in found.columns}
-        return gather_parts(len(batch), told, parts)
+        provided = {name for _, found in parts for name in found.columns}
+        return gather_parts(len(batch), provided, parts)
 
 
 def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:

@@ -93,14 +93,14 @@ class ServingScenario:
         ]
         kept, places = self._compute_memory(plan, share, small, kernels.weight_bytes)
         traffic = self._traffic(plan, share, places)
-        told = cycle(
+        rates = cycle(
             traffic, *(partial(step, one, engine=kernels, fabric=self.fabric) for one in shares)
         )
-        spent = draw(self.device, formats.names, formats.place).of(plan, traffic, told)
-        held_s = plan.devices / (told.per_s * traffic.answer)
+        spent = draw(self.device, formats.names, formats.place).of(plan, traffic, rates)
+        held_s = plan.devices / (rates.per_s * traffic.answer)
         columns = {
-            **_times(traffic, told),
-            **_rates(traffic, told, plan),
+            **_times(traffic, rates),
+            **_rates(traffic, rates, plan),
             **bill(self.upkeep, held_s, spent.total_j, emitted),
             "energy_per_token": spent.total_j,
             **{f"{part}_energy": getattr(spent, f"{part}_j") for part in ENERGIES},
@@ -179,32 +179,32 @@ class ServingScenario:
         return (foreign | (rows > kernels.seen_rows)).astype(np.float64)
 
 
-def _times(traffic: ServingTraffic, told: Cycle) -> dict[str, Floats]:
+def _times(traffic: ServingTraffic, rates: Cycle) -> dict[str, Floats]:
     """Return the latency metrics: time per output token by cause, longest gap, time to first."""
-    draft_s = traffic.guesses * told.draft.total_s
+    draft_s = traffic.guesses * rates.draft.total_s
     parts = {
-        **{part: getattr(told.writing, f"{part}_s") / traffic.yielded for part in PARTS},
+        **{part: getattr(rates.writing, f"{part}_s") / traffic.yielded for part in PARTS},
         "draft": draft_s / traffic.yielded,
-        "prefill": told.met * told.extra_s / traffic.yielded,
+        "prefill": rates.met * rates.extra_s / traffic.yielded,
     }
-    gap_s = told.writing.total_s + draft_s + np.where(told.met > 0, told.extra_s, 0.0)
+    gap_s = rates.writing.total_s + draft_s + np.where(rates.met > 0, rates.extra_s, 0.0)
     return {
         "tpot": np.sum(list(parts.values()), axis=0),
         **{f"{part}_time": seconds for part, seconds in parts.items()},
         "token_gap": gap_s,
-        "first_token": told.first_token_s,
+        "first_token": rates.first_token_s,
         "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
     }
 
 
-def _rates(traffic: ServingTraffic, told: Cycle, plan: Plans) -> dict[str, Floats]:
-    tokens_per_s = told.per_s * traffic.answer
+def _rates(traffic: ServingTraffic, rates: Cycle, plan: Plans) -> dict[str, Floats]:
+    tokens_per_s = rates.per_s * traffic.answer
     return {
         "throughput": tokens_per_s,
         "device_throughput": tokens_per_s / plan.devices,
         "devices": plan.devices,
-        "running": told.running,
-        "reading": told.reading,
+        "running": rates.running,
+        "reading": rates.reading,
     }
 
 

@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.alike import told_once
+from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.grids import GRIDS
 from dse_evaluators.clusters.serving.bill import CARBON, COST, compute_emissions
@@ -158,7 +158,7 @@ class Serving(
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n serving plans as arrays (n,) by name, and their faults."""
-        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
+        return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)

@@ -107,9 +107,9 @@ class ModelServer:
             prompt=work.prompt,
             length=np.where(work.prompt > 0, work.square / np.maximum(work.prompt, 1.0), 1.0),
         )
-        told = step(self.share, tokens, self.engine, self.fabric)
-        seconds = told.total_s
-        compute_j, memory_j = self.draw.flop_j * told.flops, self.draw.byte_j * told.moved_bytes
+        took = step(self.share, tokens, self.engine, self.fabric)
+        seconds = took.total_s
+        compute_j, memory_j = self.draw.flop_j * took.flops, self.draw.byte_j * took.moved_bytes
         most_j = (self.draw.limit_w - self.draw.base_w) * seconds
         scale = self.share.devices * most_j / np.maximum(compute_j + memory_j, most_j)
         return IterationCost(

@@ -11,7 +11,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.alike import gather_parts, groups, told_once
+from dse_evaluators.alike import evaluate_distinct, gather_parts, groups
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.serving.bill import CARBON, COST
 from dse_evaluators.clusters.serving.fabric import JOINED
@@ -176,7 +176,7 @@ class ServingSimulator(
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs as arrays (n,) by name, with faults if infeasible."""
-        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
+        return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, simulated separately for each kind of device."""
@@ -229,5 +229,5 @@ def _check(options: ServingSimulator) -> None:
     word(*get_args(Arrivals))("arrivals", options.arrivals)
 
 
-def _limit(name: str, told: float | str | None) -> float:
-    return float("inf") if told is None else amount(name, told, "s")
+def _limit(name: str, given: float | str | None) -> float:
+    return float("inf") if given is None else amount(name, given, "s")

@@ -46,13 +46,13 @@ def layer(
     """Compute the seconds of one layer for one microbatch, for each of n plans."""
     one = block(job, plan, chips)
     again_s = _again_s(one, plan)
-    told_s, back_s = context_s(job, plan, system, one.core_s)
+    forward_s, back_s = context_s(job, plan, system, one.core_s)
     shared_s, sent_s = tensor_s(job, plan, system), expert_s(job, plan, system)
     return LayerTime(
         compute_s=one.forward_s + one.backward_s,
         recompute_s=again_s,
         tensor_s=shared_s,
-        context_s=told_s + back_s,
+        context_s=forward_s + back_s,
         expert_s=sent_s,
         weights_s=one.weights_s,
         backward_s=one.backward_s + again_s + back_s + (shared_s + sent_s) / 2.0,

@@ -50,10 +50,10 @@ def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> Re
     count = count_weights(job.model, plan)
     common = count.layers + count.edge
     stored = plan.operand_bytes * count.layers + WORD_BYTES * count.edge
-    found = _said(system, common, stored, plan.replicas, plan.tensor)
+    found = _communicate(system, common, stored, plan.replicas, plan.tensor)
     if job.model.experts > 1:
         few, apart = plan.expert_replicas, plan.tensor * plan.expert
-        more = _said(system, count.experts, plan.operand_bytes * count.experts, few, apart)
+        more = _communicate(system, count.experts, plan.operand_bytes * count.experts, few, apart)
         found = [one + other for one, other in zip(found, more, strict=True)]
     return ReplicaCommunication(
         summed_s=found[0],
@@ -64,7 +64,7 @@ def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> Re
     )
 
 
-def _said(
+def _communicate(
     system: System, count: Floats, stored: Floats, ranks: Floats, apart: Floats
 ) -> list[Floats]:
     gradients = GRADIENT_BYTES * count

@@ -55,7 +55,7 @@ class Rest:
     """Inputs of a training step besides layer time: model state, communication, messages."""
 
     state: ModelState
-    told: ReplicaCommunication
+    replicas: ReplicaCommunication
     passed_s: Floats
 
 
@@ -140,7 +140,7 @@ def _data_s(
     Source:
         Isaev et al.: Calculon, SC 2023, section 3 (processor usage of communication).
     """
-    all_s = rest.told.step_s(plan)
+    all_s = rest.replicas.step_s(plan)
     often = np.where(plan.zero >= 2, plan.microbatches, 1.0)
     behind_s = np.where(plan.zero >= 1, often * pass_s, layers * one.backward_s)
     least_s = np.maximum(habits.overlap_tax, 1.0 / (layers * often)) * all_s

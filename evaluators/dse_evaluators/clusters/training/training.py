@@ -7,7 +7,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.alike import told_once
+from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import chip_of, chips_of
 from dse_evaluators.clusters.systems import system_of
@@ -126,12 +126,12 @@ class Training(
         self._host_bytes = amount("host_memory", self.host_memory, "B")
         self._account = self._accounts()
         self.provides = {metric.name: metric for metric in self._account.metrics}
-        told = {} if self.global_batch is None else {"global_batch": self.global_batch}
-        self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(told))
+        fixed = {} if self.global_batch is None else {"global_batch": self.global_batch}
+        self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(fixed))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n training plans as arrays (n,) by name, and their faults."""
-        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
+        return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)
@@ -141,7 +141,7 @@ class Training(
         rest = self._rest(batch, plan)
         stored = memory(plan, rest.state, spread(compute_kept_bytes(self._job, few), alike))
         took = step(plan, one, rest, chip=plain(self._chips), habits=self._habits)
-        columns = metrics(self._account, plan, took, stored, rest.told.step_bytes(plan))
+        columns = metrics(self._account, plan, took, stored, rest.replicas.step_bytes(plan))
         return Metrics(columns=columns, faults=self._faults(plan, stored))
 
     def _rest(self, batch: Batch, plan: TrainingPlan) -> Rest:
@@ -149,7 +149,7 @@ class Training(
         few, passing = plan.take(alike), plan.take(stages)
         return Rest(
             state=spread(state(self._job.model, few), alike),
-            told=spread(compute_exchange(self._job, few, self._system), alike),
+            replicas=spread(compute_exchange(self._job, few, self._system), alike),
             passed_s=stages.spread(passed_s(self._job, passing, self._system)),
         )
 

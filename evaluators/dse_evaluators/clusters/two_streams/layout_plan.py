@@ -16,20 +16,20 @@ from dse_evaluators.clusters.two_streams.machines import MACHINES, ClusterNode, 
 from dse_evaluators.clusters.two_streams.strategies import ParallelLayout, Ways
 from dse_evaluators.reading_table import NumberInput, Reading, Readings
 
-_UNTOLD = float("nan")
+_UNSTATED = float("nan")
 """Default of an input that is taken from the machine or the model."""
 
 KNOBS: Mapping[str, Reading] = {
     "nodes": NumberInput(1, 1e6, whole=True),
-    "devices_per_node": NumberInput(1, 1e4, default=_UNTOLD, whole=True),
-    "inner_degree": NumberInput(1, 1e4, default=_UNTOLD, whole=True),
-    "global_batch": NumberInput(1, 1e12, default=_UNTOLD, whole=True),
-    "peak": NumberInput(1e6, 1e20, "FLOP/s", default=_UNTOLD),
-    "flops_share": NumberInput(1e-3, 1.0, default=_UNTOLD),
-    "memory_capacity": NumberInput(1e6, 1e15, "B", default=_UNTOLD),
-    "memory_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
-    "link_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
-    "network_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNTOLD),
+    "devices_per_node": NumberInput(1, 1e4, default=_UNSTATED, whole=True),
+    "inner_degree": NumberInput(1, 1e4, default=_UNSTATED, whole=True),
+    "global_batch": NumberInput(1, 1e12, default=_UNSTATED, whole=True),
+    "peak": NumberInput(1e6, 1e20, "FLOP/s", default=_UNSTATED),
+    "flops_share": NumberInput(1e-3, 1.0, default=_UNSTATED),
+    "memory_capacity": NumberInput(1e6, 1e15, "B", default=_UNSTATED),
+    "memory_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNSTATED),
+    "link_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNSTATED),
+    "network_bandwidth": NumberInput(1e3, 1e18, "B/s", default=_UNSTATED),
 }
 """Numeric inputs of a plan.
 
@@ -94,14 +94,14 @@ def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStre
     peak = either("peak", machine(lambda one: one.flops_per_s[model.weight_bytes]))
     memory = either("memory_bandwidth", machine(lambda one: one.memory_bytes_per_s))
     known = machine(lambda one: one.measured if model.flops_share is None else one.has_a100)
-    told = np.any([~np.isnan(read[name]) for name in _RATES], axis=0)
+    is_stated = np.any([~np.isnan(read[name]) for name in _RATES], axis=0)
     return TwoStreamsPlan(
         nodes=nodes,
         node_devices=node_devices,
         inner=either("inner_degree", node_devices),
         global_batch=either("global_batch", np.full(len(batch), model.batch)),
         memory_bytes=either("memory_capacity", machine(lambda one: one.memory_bytes)),
-        extrapolated=np.where(told | (known == 0), 1.0, 0.0),
+        extrapolated=np.where(is_stated | (known == 0), 1.0, 0.0),
         rates=ClusterRates(
             flops_per_s=peak * share,
             lookup_bytes_per_s=memory * machine(lambda one: one.memory_share),

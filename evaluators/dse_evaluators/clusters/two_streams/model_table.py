@@ -71,14 +71,14 @@ def _dit(name: str, layers: int, width: int, latent: int, patch: int) -> TwoStre
         Peebles, Xie: Scalable Diffusion Models with Transformers (DiT), ICCV 2023, section 3.
     """
     tokens = (latent // patch) ** 2
-    told = 3.0 * width * width  # a shift, a scale and a gate, per sample instead of per token
+    modulation = 3.0 * width * width  # a shift, a scale and a gate, per sample instead of per token
     outputs = float(tokens * width)
     scores = 2.0 * tokens * tokens * width
     pair = tuple(
         Unit(
             stack="blocks",
-            weights=weights + told,
-            operations=2.0 * (weights * tokens + beside + told),
+            weights=weights + modulation,
+            operations=2.0 * (weights * tokens + beside + modulation),
             outputs=outputs,
         )
         for weights, beside in ((4.0 * width * width, scores), (8.0 * width * width, 0.0))

@@ -106,58 +106,60 @@ class _Pass:
 
 
 def _forward(model: TwoStreamsModel, ways: _Ways, works: list[StreamWork]) -> _Pass:
-    told = _Pass(works)
+    steps = _Pass(works)
     shared, split = "fsdp" in ways.dense, "tp" in ways.dense
     exchanged = summed = _NOTHING
     if model.lookup_bytes:
-        looked = told.add("lookup")
+        looked = steps.add("lookup")
         if "mp" in ways.embedding:
-            exchanged = told.add("exchange", waits=looked)
+            exchanged = steps.add("exchange", waits=looked)
     done = list[int]()
     for place, unit in enumerate(model.units):
-        gathered = told.add("gather", unit, waits=_before(done, 2)) if shared else _NOTHING
-        handed = told.add("dispatch", unit) if split and unit.experts > 1 else _NOTHING
+        gathered = steps.add("gather", unit, waits=_before(done, 2)) if shared else _NOTHING
+        handed = steps.add("dispatch", unit) if split and unit.experts > 1 else _NOTHING
         looked_up = exchanged if place == model.joins else _NOTHING
         # The communication stream runs in order: of these steps the one added last ends last.
         last = max(summed, gathered, handed, looked_up)
-        done.append(told.add("forward", unit, waits=last))
+        done.append(steps.add("forward", unit, waits=last))
         if split:
-            summed = max(summed, _add_reductions(told, unit, done[-1], forward=True))
-    return told
+            summed = max(summed, _add_reductions(steps, unit, done[-1], forward=True))
+    return steps
 
 
 def _backward(
     model: TwoStreamsModel, ways: _Ways, works: list[StreamWork], task: IterationTask
 ) -> _Pass:
-    told = _Pass(works)
+    steps = _Pass(works)
     learns_tables = bool(model.lookup_bytes) and "embedding" not in task.frozen
     units = _run_back(model, task.frozen, learns_tables=learns_tables)
-    done, gathers = list[int](), _Gathers(told, units, ways, task)
+    done, gathers = list[int](), _Gathers(steps, units, ways, task)
     summed = returned = _NOTHING
     for turn, unit in enumerate(units):
         gathered = gathers.before(turn, done)
-        handed = told.add("dispatch", unit) if "tp" in ways.dense and unit.experts > 1 else _NOTHING
-        done.append(told.add("backward", unit, waits=max(summed, gathered, handed)))
+        handed = (
+            steps.add("dispatch", unit) if "tp" in ways.dense and unit.experts > 1 else _NOTHING
+        )
+        done.append(steps.add("backward", unit, waits=max(summed, gathered, handed)))
         for way in ways.dense:
             if way == "tp":
-                summed = max(summed, _add_reductions(told, unit, done[-1], forward=False))
+                summed = max(summed, _add_reductions(steps, unit, done[-1], forward=False))
             elif unit.stack not in task.frozen:
                 role: Role = "sum_gradients" if way == "ddp" else "scatter"
-                told.add(role, unit, waits=done[-1])
+                steps.add(role, unit, waits=done[-1])
         if learns_tables and len(model.units) - 1 - turn == model.joins:
             for way in ways.embedding:
                 role = "exchange" if way == "mp" else "sum_lookups"
-                returned = told.add(role, waits=done[-1])
+                returned = steps.add(role, waits=done[-1])
     if learns_tables:
-        told.add("lookup", waits=returned)
-    return told
+        steps.add("lookup", waits=returned)
+    return steps
 
 
 @dataclass(slots=True)
 class _Gathers:
     """FSDP weight gathers of the backward pass, each issued before the unit that needs it."""
 
-    told: _Pass
+    steps: _Pass
     units: Sequence[Unit]
     ways: _Ways
     task: IterationTask
@@ -168,19 +170,19 @@ class _Gathers:
         if "fsdp" not in self.ways.dense:
             return _NOTHING
         if not self.task.ahead:
-            return self.told.add("gather", self.units[turn], waits=_before(done, 2))
+            return self.steps.add("gather", self.units[turn], waits=_before(done, 2))
         while len(self.places) < min(turn + 2, len(self.units)):
-            self.places.append(self.told.add("gather", self.units[len(self.places)]))
+            self.places.append(self.steps.add("gather", self.units[len(self.places)]))
         return self.places[turn]
 
 
-def _add_reductions(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int:
+def _add_reductions(steps: _Pass, unit: Unit, done: int, *, forward: bool) -> int:
     """Add the collectives after a tensor-parallel unit; return the index of the last, else -1."""
     last = _NOTHING
     if unit.sums_forward if forward else unit.sums_backward:
-        last = told.add("sum_activations", unit, waits=done)
+        last = steps.add("sum_activations", unit, waits=done)
     if unit.experts > 1:
-        last = told.add("dispatch", unit, waits=done)
+        last = steps.add("dispatch", unit, waits=done)
     return last
 
 

@@ -77,9 +77,9 @@ def task_of(
             )
         return IterationTask(learns=name != "inference", ahead=ahead)
     parts = (*model.stacks, *(("embedding",) if model.lookup_bytes else ()))
-    told = {"embedding"} & set(parts) if frozen is None else set(frozen)
-    for one in sorted(told - set(parts)):
+    frozen_parts = {"embedding"} & set(parts) if frozen is None else set(frozen)
+    for one in sorted(frozen_parts - set(parts)):
         raise SpecError(f"frozen cannot be {one!r}", hint=nearest(one, parts))
-    if told == set(parts):
+    if frozen_parts == set(parts):
         raise SpecError("every part is frozen", hint=f"leave out one of: {', '.join(parts)}")
-    return IterationTask(frozen=frozenset(told), ahead=ahead)
+    return IterationTask(frozen=frozenset(frozen_parts), ahead=ahead)

@@ -10,7 +10,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError
-from dse_evaluators.alike import fix_columns, gather_parts, groups, told_once
+from dse_evaluators.alike import evaluate_distinct, fix_columns, gather_parts, groups
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.two_streams.iteration import PARTS
 from dse_evaluators.clusters.two_streams.layout_plan import KNOBS, infeasible, plan_of
@@ -150,7 +150,7 @@ class TwoStreams(
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans as arrays (n,) by name, with faults of infeasible plans."""
-        return told_once(batch, self.reads | self.optional, self._evaluate_columns)
+        return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans, each in the scenario (model and task) of its design."""

@@ -113,15 +113,15 @@ class Mlet(
                 f"embeddings of {width} numbers cannot be learnt through {inner}",
                 hint="inner_dimension is at least embedding_dimension",
             )
-        told = {rate: self._load_results(width, inner, rate) for rate in self.rates}
-        rate = max(told, key=lambda each: float(told[each]["auc"].mean()))
-        if not told[rate]["auc"].all():
+        results = {rate: self._load_results(width, inner, rate) for rate in self.rates}
+        rate = max(results, key=lambda each: float(results[each]["auc"].mean()))
+        if not results[rate]["auc"].all():
             raise EvaluationError(f"training diverged at every rate of {list(self.rates)}")
         widths = widths_of(width, inner)
-        means = {name: float(values.mean()) for name, values in told[rate].items()}
+        means = {name: float(values.mean()) for name, values in results[rate].items()}
         errors = {
             name: float(values.std(ddof=1) / np.sqrt(len(values)))
-            for name, values in told[rate].items()
+            for name, values in results[rate].items()
         }
         sizes = {"size": widths.stored, "training_size": widths.trained}
         means |= {name: float(_BYTES * numbers) for name, numbers in sizes.items()}

@@ -19,7 +19,7 @@ from dse_evaluators.workloads.movielens import MovieLens, Ratings, movielens
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
-_TOLD = 5
+_FIGURES = 5
 _VERSION = 1  # of the results; part of the cache key
 _MOVIE = "movie"
 
@@ -67,9 +67,9 @@ def reading_of(training: MletTraining) -> Reading:
     If no epoch has finite results, ``auc`` is 0.
     """
     key = hashlib.sha256(f"{_VERSION} {training} {torch.__version__}".encode()).hexdigest()[:16]
-    shapes = {"reading": (_TOLD,)}
-    told = load_or_make(f"mlet-{key}", shapes, lambda: _run_training(training))["reading"]
-    values = [float(value) for value in told]
+    shapes = {"reading": (_FIGURES,)}
+    figures = load_or_make(f"mlet-{key}", shapes, lambda: _run_training(training))["reading"]
+    values = [float(value) for value in figures]
     return Reading(
         auc=values[0], loss=values[1], test_auc=values[2], rare_auc=values[3], cpu_s=values[4]
     )
@@ -79,7 +79,7 @@ def _run_training(training: MletTraining) -> Arrays:
     known = _load_ratings()
     chance = torch.Generator().manual_seed(training.seed)
     begin = time.process_time()
-    best = np.zeros(_TOLD, dtype=np.float32)
+    best = np.zeros(_FIGURES, dtype=np.float32)
     with deterministic():
         model = init_recommender(widths_of(training.embedding, training.inner), chance)
         optimizer = OPTIMIZERS[training.optimizer](model.tensors, lr=training.rate)
@@ -87,7 +87,7 @@ def _run_training(training: MletTraining) -> Arrays:
             _epoch(model, optimizer, training, chance)
             now = np.array(_score_splits(model.collapse_tables(), known), dtype=np.float32)
             if np.isfinite(now).all():
-                best = max(best, now, key=lambda told: float(told[0]))
+                best = max(best, now, key=lambda figures: float(figures[0]))
     best[-1] = time.process_time() - begin
     return {"reading": best}
 

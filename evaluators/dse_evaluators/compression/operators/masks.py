@@ -68,7 +68,7 @@ def of_m(kept: int, of: int) -> MaskCode:
         each of two weights of four.
     """
 
-    def told(mask: Mask) -> Record:
+    def encode(mask: Mask) -> Record:
         if mask.shape[1] % of or (mask.reshape(-1, of).sum(axis=1) > kept).any():
             raise EvaluationError(f"the mask does not keep at most {kept} of every {of} columns")
         first = np.argsort(~mask.reshape(-1, of), axis=1, kind="stable")  # zeros pad a group
@@ -76,13 +76,13 @@ def of_m(kept: int, of: int) -> MaskCode:
         section = Section.of_words("metadata", places, width_of(of - 1))
         return Record(kind=OF_M, shape=mask.shape, settings=(kept, of), sections=(section,))
 
-    return told
+    return encode
 
 
 def of_blocks(block: tuple[int, int]) -> MaskCode:
     """Return the encoder of block masks, with one bit for each block of (rows, columns)."""
 
-    def told(mask: Mask) -> Record:
+    def encode(mask: Mask) -> Record:
         check_blocks((mask.shape[0], mask.shape[1]), block)
         high, wide = block
         cut = mask.reshape(mask.shape[0] // high, high, mask.shape[1] // wide, wide)
@@ -90,7 +90,7 @@ def of_blocks(block: tuple[int, int]) -> MaskCode:
         section = Section.of("metadata", stays.ravel().astype(np.uint8))
         return Record(kind=BLOCKS, shape=mask.shape, settings=block, sections=(section,))
 
-    return told
+    return encode
 
 
 def smallest(mask: Mask) -> Record:

@@ -110,9 +110,9 @@ def _blocks(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
 
 def _low_rank_mask(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
     rank, density = pair(argument, "16/0.1")
-    told = BinaryIndex(rank=whole(rank), density=share(density))(weight)
-    kept = masks.mask_of(told).reshape(weight.shape)
-    return np.where(kept, weight, np.float32(0)), lambda _: told
+    record = BinaryIndex(rank=whole(rank), density=share(density))(weight)
+    kept = masks.mask_of(record).reshape(weight.shape)
+    return np.where(kept, weight, np.float32(0)), lambda _: record
 
 
 def _bloomier(task: OperatorContext) -> Record:

@@ -187,7 +187,7 @@ def _read_record(reader: _Reader) -> Record:
     text = reader.bytes(reader.number("H")).decode("utf-8")
     shape = reader.numbers(f"{reader.number('B')}I")
     settings = reader.numbers(f"{reader.number('B')}q")
-    told = [reader.numbers("BQ") for _ in range(reader.number("B"))]
+    heads = [reader.numbers("BQ") for _ in range(reader.number("B"))]
     parts = reader.number("H")
     return Record(
         kind=kind,
@@ -196,7 +196,7 @@ def _read_record(reader: _Reader) -> Record:
         settings=settings,
         sections=tuple(
             Section(use=_USES[use], bits=bits, data=reader.bytes(-(-bits // 8)))
-            for use, bits in told
+            for use, bits in heads
         ),
         parts=tuple(_read_record(reader) for _ in range(parts)),
     )

@@ -249,8 +249,8 @@ def _lot(examples: ImageDataset, noise: float, *, seed: int) -> Lot:
 
 
 def _name(circumstances: Circumstances, train: ImageDataset, seed: int) -> str:
-    told = f"{circumstances} {MODELS[circumstances.model]} {seed} {_EPOCHS} {_RATE}"
-    recipe = hashlib.sha256(f"{told} {torch.__version__}".encode())
+    text = f"{circumstances} {MODELS[circumstances.model]} {seed} {_EPOCHS} {_RATE}"
+    recipe = hashlib.sha256(f"{text} {torch.__version__}".encode())
     recipe.update(train.images.tobytes())
     recipe.update(train.labels.tobytes())
     return f"{circumstances.model}-{recipe.hexdigest()[:16]}"

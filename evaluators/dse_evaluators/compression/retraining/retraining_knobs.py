@@ -112,10 +112,10 @@ def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
                 hint=f"in the space: {{..., when: {_readers(name)}}}",
             )
     # Any: each knob is cast to the type of its default.
-    told: dict[str, Any] = {
+    knobs: dict[str, Any] = {
         name: type(getattr(Knobs(), name))(values[name]) for name in values if name in read
     }
-    return _check_knobs(Knobs(**told))
+    return _check_knobs(Knobs(**knobs))
 
 
 def read_by(method: Value | None) -> frozenset[str]:

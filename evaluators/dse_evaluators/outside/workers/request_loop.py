@@ -27,19 +27,19 @@ def main() -> None:
     sys.path[0] = str(file.parent)
     measured: Measured | None = None
     for line in asked:
-        told = json.loads(line)
-        number = {"id": told["id"]} if "id" in told else {}
+        request = json.loads(line)
+        number = {"id": request["id"]} if "id" in request else {}
         try:
             if measured is None:
                 module = runpy.run_path(str(file), run_name=file.stem)
-                measured = module["prepared"](told["options"])
-                said = json.dumps({"ready": module.get("versions", dict)()})
+                measured = module["prepared"](request["options"])
+                reply = json.dumps({"ready": module.get("versions", dict)()})
             else:
-                said = json.dumps({**number, **_of(measured(told["design"]))})
+                reply = json.dumps({**number, **_of(measured(request["design"]))})
         except Exception as error:  # noqa: BLE001 - a tool may raise anything
             traceback.print_exc()
-            said = json.dumps({**number, "failed": f"{type(error).__name__}: {error}"})
-        channel.write(said + "\n")
+            reply = json.dumps({**number, "failed": f"{type(error).__name__}: {error}"})
+        channel.write(reply + "\n")
         channel.flush()
 
 

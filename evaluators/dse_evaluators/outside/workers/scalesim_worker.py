@@ -120,11 +120,11 @@ def _write_inputs(
 def _sum_layers(layers: list[Any], times: list[int]) -> dict[str, float]:
     """Combine the metrics of layers: counts are summed, utilizations averaged by cycles."""
     pairs = list(zip(layers, times, strict=True))
-    told = {
+    totals = {
         name: float(sum(count * getattr(layer, own) for layer, count in pairs))
         for name, own in _COUNTS.items()
     }
     for name, own in _SHARES.items():
         weighted = sum(count * layer.total_cycles * getattr(layer, own) for layer, count in pairs)
-        told[name] = weighted / told["cycles"] / 100.0
-    return told
+        totals[name] = weighted / totals["cycles"] / 100.0
+    return totals

@@ -54,7 +54,7 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
             "accelerator": yaml.safe_dump(accelerator, sort_keys=False),
             "mapping": yaml.safe_dump([_mapping(design)], sort_keys=False),
         }
-        told: Counter[str] = Counter()
+        totals: Counter[str] = Counter()
         with tempfile.TemporaryDirectory() as folder:
             files = {name: f"{folder}/{name}.yaml" for name in texts}
             for name, text in texts.items():
@@ -62,8 +62,8 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
             for shape in design.get("layers") or options["layers"]:
                 found = layer_of(shape, files, folder)
                 for name, value in _account(found, _macs(shape)).items():
-                    told[name] += shape.get("times", 1) * value
-        return dict(told)
+                    totals[name] += shape.get("times", 1) * value
+        return dict(totals)
 
     return measured
 

@@ -118,7 +118,7 @@ def test_shares_that_are_not_even_are_those_of_the_fullest_device():
 def test_a_plan_that_cannot_be_says_why_and_by_how_much(told: dict, reason: str):
     broken = unmet(plan(**told), 1_000_000)
     assert broken is not None
-    assert re.match(reason, broken.told)
+    assert re.match(reason, broken.text)
 
 
 @given(
