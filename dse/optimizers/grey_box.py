@@ -9,13 +9,11 @@ from scipy.linalg import LinAlgError
 
 from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
-from dse.core.pareto import nondominated
 from dse.core.problem import Problem
-from dse.core.trial import Event, State, Trial
+from dse.core.trial import Event, Trial
 from dse.core.values import Floats
-from dse.optimizers.bayesian.candidates import breed_designs, draw_designs
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
-from dse.optimizers.bayesian.expected_improvement import expected_gains
+from dse.optimizers.bayesian.candidates import breed_designs, draw_designs, select_elite
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.library_designs import LibrarySearch, alternate
 from dse.optimizers.bayesian.measured_parts import MeasuredParts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
@@ -26,6 +24,7 @@ from dse.optimizers.bayesian.metric_prediction import (
     predict_measured,
 )
 from dse.optimizers.bayesian.model_fitting import ModelFitter
+from dse.optimizers.bayesian.part_values import PartValues
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
 from dse.optimizers.bayesian.search_effort import LEVELS, SearchEffort
 from dse.optimizers.exact.magnitude import LARGE
@@ -35,16 +34,11 @@ from dse.optimizers.support.even_sequence import EvenSequence
 from dse.optimizers.support.level_coverage import LevelCoverage, first_parts, order_by_coverage
 from dse.protocols import OptimizerTraits
 
-_CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
-"""Step widths of the local search, as fractions of a real parameter's range."""
 _CLIMBERS = 8
 _SPARE = 4
 """Bred designs for each one wanted, as some share a measured part or allow no feasible design."""
-_EACH = 24
 _SEQUENCE, _RARE = 512, 64
 """Space-filling designs, and designs of rare levels, from which the first ones are chosen."""
-_FINALISTS, _LOOKS = (5, 40), 500_000
-"""Least and most finalists valued on their complete conditional fronts; designs to spend on it."""
 _SMALL, _DULL = 2e-3, 1e-6
 """Fractions of the hypervolume: gains below the first are doubted, below the second negligible."""
 _BOLD = 4.0
@@ -95,6 +89,7 @@ class GreyBox:
         self._coverage = LevelCoverage(problem.space, covered, problem.rng(0, 1))
         self._parts = MeasuredParts(problem, self._roles, self._coverage)
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
+        self._values = PartValues(self._roles, self._stairs, self._parts)
         self._separable = SeparableSearch(
             problem,
             self._roles,
@@ -170,7 +165,7 @@ class GreyBox:
             key = self._parts.keys(one)[0]
             if key not in gone:
                 gone.add(key)
-                found += self._complete_part(one, None)[:1]
+                found += self._values.complete(one, None)[:1]
         return found
 
     def _attempted(self, pending: Sequence[Design]) -> Batch:
@@ -185,7 +180,7 @@ class GreyBox:
         found: list[Design] = []
         for row in range(len(fresh)):
             if len(found) < count:
-                found += self._complete_part(fresh.take(np.array([row])), None)[:1]
+                found += self._values.complete(fresh.take(np.array([row])), None)[:1]
         return found
 
     def _forget_other_effort(self) -> None:
@@ -198,13 +193,13 @@ class GreyBox:
         self, count: int, taken: set[Design], gone: set[bytes], rng: np.random.Generator
     ) -> list[Design]:
         """Return offspring of the front whose measured parts are new, without a surrogate."""
-        best = self._elite().designs()
+        best = select_elite(self._problem, self._finished).designs()
         bred = breed_designs(self._problem, best, _SPARE * count, taken=taken, rng=rng)
         new = self._parts.distinct(self._problem.space.batch(bred), gone)
         found: list[Design] = []
         for row in range(len(new)):
             if len(found) < count:
-                found += self._complete_part(new.take(np.array([row])), None)[:1]
+                found += self._values.complete(new.take(np.array([row])), None)[:1]
         return found
 
     @property
@@ -294,20 +289,22 @@ class GreyBox:
             return None
         known = self._move_reference(known, pool, front)
         known = known.on_model_scale(pool.take(np.arange(1)))
-        worth = self._worth(known, pool, rng)
+        worth = self._values.expected_gains(known, pool, rng)
         if self._parts.all is None and not self._separable.is_trusted:
-            pool, worth = self._climb_from_best(known, pool, worth, gone, rng)
+            pool, worth = self._values.climb(
+                known, pool, worth, gone, rng, steps=self._amounts.climbs
+            )
             rows = self._coverage.rows_lacking(pool, lacking)
             pool, worth = pool.take(rows), worth[rows]
         wide = pool
-        pool, worth = self._looked_at(known, pool, worth, rng)
+        pool, worth = self._values.look_closely(known, pool, worth, rng)
         size = known.archive.volume
         self.expected_gain = float(worth.max()) / size if size > 0 and known.feasible else None
         bold = self._boldness(float(worth.max()), size)
         if bold > 1:
-            pool, worth = wide, self._worth(known, wide, rng, bold)
+            pool, worth = wide, self._values.expected_gains(known, wide, rng, bold)
         for row in np.argsort(-worth, kind="stable")[:_CLIMBERS]:
-            found = self._complete_part(pool.take(np.array([row])), known)
+            found = self._values.complete(pool.take(np.array([row])), known)
             if found:
                 return found[0]
         return None
@@ -334,7 +331,9 @@ class GreyBox:
             rng: generator of the draws.
         """
         own = self._amounts
-        pool = self._parts.pool(self._elite(), gone, rng, drawn=own.drawn, bred=own.bred)
+        pool = self._parts.pool(
+            select_elite(self._problem, self._finished), gone, rng, drawn=own.drawn, bred=own.bred
+        )
         if front is not None:
             pool = self._parts.distinct(concatenate_batches([front, pool]), set())
         return pool.take(self._coverage.rows_lacking(pool, lacking))
@@ -377,76 +376,6 @@ class GreyBox:
             return 1.0
         return _BOLD if gain <= _SMALL * size and len(self._finished) % 2 else 1.0
 
-    def _climb_from_best(
-        self,
-        known: Beliefs,
-        pool: Batch,
-        worth: Floats,
-        gone: set[bytes],
-        rng: np.random.Generator,
-    ) -> tuple[Batch, Floats]:
-        """Extend the pool of candidates by neighbours of its best members, ever closer to them."""
-        for width in _CLIMBS[: self._amounts.climbs]:
-            top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
-            near = self._parts.around(top, width, _EACH, gone, rng)
-            if len(near):
-                more = self._worth(known, near, rng)
-                pool, worth = concatenate_batches([pool, near]), np.append(worth, more)
-        return pool, worth
-
-    def _looked_at(
-        self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
-    ) -> tuple[Batch, Floats]:
-        """Return the best few candidate parts, valued again on complete conditional fronts.
-
-        All were valued before on estimated conditional fronts only.
-        """
-        if not (self._roles.free and self._roles.known and known.feasible):
-            return pool, worth
-        count = np.clip(_LOOKS // max(self._stairs.looks, 1), _FINALISTS[0], _FINALISTS[1])
-        top = np.argsort(-worth, kind="stable")[: int(count)]
-        few = pool.take(top)
-        whole = [own.losses for own in self._stairs.wholes(few)]
-        groups = np.array([row if len(own) else -1 for row, own in enumerate(whole)])
-        stairs = [own if len(own) else known.archive.known_reference[None, :] for own in whole]
-        gains = expected_gains(known.archive, known.predictions(few), stairs, groups, rng)
-        return few, np.asarray(gains * known.chances(few))
-
-    def _worth(
-        self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
-    ) -> Floats:
-        stairs, groups = self._stairs.guess_fronts(batch)
-        chance = known.chances(batch)
-        if not known.feasible:
-            return np.where(groups >= 0, chance, 0.0)
-        beliefs = [one.widen(factor) for one in known.predictions(batch)]
-        losses = [one.losses for one in stairs]
-        gains = expected_gains(known.archive, beliefs, losses, groups, rng)
-        return np.asarray(gains * chance)
-
-    def _elite(self) -> Batch:
-        """Return the non-dominated feasible designs to search around.
-
-        Until a feasible one exists, these are the last 16 measured.
-        """
-        done = [t for t in self._finished if t.state is State.DONE]
-        losses = self._problem.trial_losses(done)
-        rows = _front(losses, self._problem.feasible(done)) if done else []
-        return self._problem.space.batch([done[row].design for row in rows])
-
-    def _complete_part(self, one: Batch, known: Beliefs | None) -> list[Design]:
-        """Return the most promising design with a given measured part, in a list.
-
-        The list is empty if no design with this part is feasible.
-        """
-        stairs, groups = self._stairs.guess_fronts(one)
-        case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
-        if case is None or not len(case.losses):
-            case = self._stairs.wholes(one)[0]
-        if not len(case.losses):
-            return []
-        return [case.designs.design(int(row)) for row in _order(case, known)[:1]]
-
 
 def _stride(finished: int) -> int:
     """Return the number of trials between two fits of the hyperparameters.
@@ -454,28 +383,3 @@ def _stride(finished: int) -> int:
     It is 1 below 40 trials, then one more for every 20.
     """
     return 1 + max(0, finished - 20) // 20
-
-
-def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
-    """Return the indices of a conditional front's designs, the most promising first.
-
-    A conditional front is the non-dominated designs that share a measured part. Before a posterior
-    exists, the first are those nearest to the ideal point; then those with the largest box to the
-    reference point, by volume.
-    """
-    losses = case.losses
-    if losses.shape[1] == 0 or len(losses) == 1:
-        return list(range(len(losses)))
-    if known is None:
-        span = np.where(np.ptp(losses, axis=0) > 0, np.ptp(losses, axis=0), 1.0)
-        away = (((losses - losses.min(axis=0)) / span) ** 2).sum(axis=1)
-        return [int(row) for row in np.argsort(away, kind="stable")]
-    room = np.maximum(known.archive.known_reference - losses, 0.0).prod(axis=1)
-    return [int(row) for row in np.argsort(-room, kind="stable")]
-
-
-def _front(losses: Floats, feasible: np.ndarray) -> list[int]:
-    rows = np.flatnonzero(feasible)
-    if not len(rows):
-        return list(range(len(losses)))[-16:]
-    return [int(row) for row in rows[nondominated(losses[rows])]]

@@ -6,8 +6,12 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from dse.core.batch import Batch
 from dse.core.design import Design
+from dse.core.pareto import nondominated
 from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats
 from dse.core.variation import cross_parents, mutate_designs
 from dse.optimizers.support.constraints import known_admissible, known_violations
 from dse.optimizers.support.level_coverage import LevelCoverage
@@ -127,3 +131,21 @@ def _step_from_best(
     """Return new designs among ``count`` mutants of the ``best``: those not ``taken``."""
     starts = np.arange(count) % len(best)
     return unseen(mutate_designs(problem.space, problem.space.batch(best).take(starts), rng), taken)
+
+
+def select_elite(problem: Problem, trials: Sequence[Trial]) -> Batch:
+    """Return the non-dominated feasible designs to search around.
+
+    Until a feasible one exists, these are the last 16 measured.
+    """
+    done = [trial for trial in trials if trial.state is State.DONE]
+    losses = problem.trial_losses(done)
+    rows = _front(losses, problem.feasible(done)) if done else []
+    return problem.space.batch([done[row].design for row in rows])
+
+
+def _front(losses: Floats, feasible: np.ndarray) -> list[int]:
+    rows = np.flatnonzero(feasible)
+    if not len(rows):
+        return list(range(len(losses)))[-16:]
+    return [int(row) for row in rows[nondominated(losses[rows])]]

@@ -1,0 +1,143 @@
+"""Expected gains of measured parts, and the most promising designs that have them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.batch import Batch, concatenate_batches
+from dse.core.design import Design
+from dse.core.values import Floats
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
+from dse.optimizers.bayesian.expected_improvement import expected_gains
+from dse.optimizers.bayesian.measured_parts import MeasuredParts
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.posterior import Beliefs
+
+_CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
+"""Step widths of the local search, as fractions of a real parameter's range."""
+_CLIMBERS = 8
+_EACH = 24
+_FINALISTS, _LOOKS = (5, 40), 500_000
+"""Least and most finalists valued on their complete conditional fronts; designs to spend on it."""
+
+
+class PartValues:
+    """Acquisition values of measured parts on the fronts of their completions.
+
+    Args:
+        roles: which parameters and metrics are measured, modelled or free.
+        fronts: the conditional fronts of the measured parts.
+        parts: the measured parts, in which :meth:`climb` searches.
+    """
+
+    def __init__(
+        self, roles: MeasuredSplit, fronts: ConditionalFronts, parts: MeasuredParts
+    ) -> None:
+        self._roles = roles
+        self._fronts = fronts
+        self._parts = parts
+
+    def expected_gains(
+        self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
+    ) -> Floats:
+        """Return the expected gain in hypervolume of measuring the part of each design, (k,).
+
+        Before a feasible design is known, it is the probability that the part is feasible.
+
+        Args:
+            known: the posterior.
+            batch: designs, one per measured part, (k,).
+            rng: generator of the draws.
+            factor: factor of the posterior's standard deviations.
+        """
+        stairs, groups = self._fronts.guess_fronts(batch)
+        chance = known.chances(batch)
+        if not known.feasible:
+            return np.where(groups >= 0, chance, 0.0)
+        beliefs = [one.widen(factor) for one in known.predictions(batch)]
+        losses = [one.losses for one in stairs]
+        gains = expected_gains(known.archive, beliefs, losses, groups, rng)
+        return np.asarray(gains * chance)
+
+    def climb(
+        self,
+        known: Beliefs,
+        pool: Batch,
+        worth: Floats,
+        gone: set[bytes],
+        rng: np.random.Generator,
+        *,
+        steps: int,
+    ) -> tuple[Batch, Floats]:
+        """Extend the pool of candidates by neighbours of its best members, ever closer to them.
+
+        Args:
+            known: the posterior.
+            pool: designs, one per measured part, (k,).
+            worth: their expected gains, (k,).
+            gone: keys of the measured parts to leave out.
+            rng: generator of the draws.
+            steps: number of searches, each with a smaller step width.
+        """
+        for width in _CLIMBS[:steps]:
+            top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
+            near = self._parts.around(top, width, _EACH, gone, rng)
+            if len(near):
+                more = self.expected_gains(known, near, rng)
+                pool, worth = concatenate_batches([pool, near]), np.append(worth, more)
+        return pool, worth
+
+    def look_closely(
+        self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
+    ) -> tuple[Batch, Floats]:
+        """Return the best few candidate parts, valued again on complete conditional fronts.
+
+        All were valued before on estimated conditional fronts only.
+
+        Args:
+            known: the posterior.
+            pool: designs, one per measured part, (k,).
+            worth: their expected gains, (k,).
+            rng: generator of the draws.
+        """
+        if not (self._roles.free and self._roles.known and known.feasible):
+            return pool, worth
+        count = np.clip(_LOOKS // max(self._fronts.looks, 1), _FINALISTS[0], _FINALISTS[1])
+        top = np.argsort(-worth, kind="stable")[: int(count)]
+        few = pool.take(top)
+        whole = [own.losses for own in self._fronts.wholes(few)]
+        groups = np.array([row if len(own) else -1 for row, own in enumerate(whole)])
+        stairs = [own if len(own) else known.archive.known_reference[None, :] for own in whole]
+        gains = expected_gains(known.archive, known.predictions(few), stairs, groups, rng)
+        return few, np.asarray(gains * known.chances(few))
+
+    def complete(self, one: Batch, known: Beliefs | None) -> list[Design]:
+        """Return the most promising design with a given measured part, in a list.
+
+        The list is empty if no design with this part is feasible.
+        """
+        stairs, groups = self._fronts.guess_fronts(one)
+        case = self._fronts.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
+        if case is None or not len(case.losses):
+            case = self._fronts.wholes(one)[0]
+        if not len(case.losses):
+            return []
+        return [case.designs.design(int(row)) for row in _order(case, known)[:1]]
+
+
+def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
+    """Return the indices of a conditional front's designs, the most promising first.
+
+    A conditional front is the non-dominated designs that share a measured part. Before a posterior
+    exists, the first are those nearest to the ideal point; then those with the largest box to the
+    reference point, by volume.
+    """
+    losses = case.losses
+    if losses.shape[1] == 0 or len(losses) == 1:
+        return list(range(len(losses)))
+    if known is None:
+        span = np.where(np.ptp(losses, axis=0) > 0, np.ptp(losses, axis=0), 1.0)
+        away = (((losses - losses.min(axis=0)) / span) ** 2).sum(axis=1)
+        return [int(row) for row in np.argsort(away, kind="stable")]
+    room = np.maximum(known.archive.known_reference - losses, 0.0).prod(axis=1)
+    return [int(row) for row in np.argsort(-room, kind="stable")]
