@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dse.core.batch import Batch
 from dse.core.legal_set.component import Component
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.legal_set.neighbours import near, nearest, steps
 from dse.core.parameter import Choice, Finite
 from dse.core.space import DesignSpace

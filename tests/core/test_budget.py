@@ -18,8 +18,9 @@ from dse.core.legal_set import component as component_of
 from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set.blocks import fold_rules
 from dse.core.legal_set.decision_diagram import Diagram
+from dse.core.legal_set.linear_constraint import linear_of
 from dse.core.legal_set.neighbours import near
-from dse.core.legal_set.relaxed_budget import RelaxedBudget, linear_of
+from dse.core.legal_set.relaxed_budget import RelaxedBudget
 from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Ordinal
 from dse.core.space import DesignSpace

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.batch import Column
 from dse.core.expressions.expression import Expression
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.parameter import Finite
 
 MOST_ROWS = 256

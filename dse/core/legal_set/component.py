@@ -10,8 +10,8 @@ import numpy as np
 
 from dse.core.batch import Column
 from dse.core.expressions.expression import Expression
-from dse.core.legal_set.decision_diagram import Diagram
-from dse.core.legal_set.diagram_builder import Codes, grown
+from dse.core.legal_set.decision_diagram import Codes, Diagram
+from dse.core.legal_set.diagram_builder import grown
 from dse.core.legal_set.permutations import Orders
 from dse.core.legal_set.relaxed_budget import RelaxedBudget
 from dse.core.parameter import Finite

@@ -13,14 +13,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dse.core.legal_set.diagram_builder import Codes, Layer
-from dse.core.values import Array, Floats, Ints
+from dse.core.values import Array, Floats, Ints, Mask
 
 _WORD = 2**62
 """Counts from here on are Python integers instead of int64."""
 
 _MOST_PATHS = 50_000
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Edges of one layer (parameter): source state, code of the value, target state."""
+
+    source: Ints  # (e,), ascending
+    code: Codes  # (e,), ascending within a source; -1: inactive
+    target: Ints  # (e,)
+    states: int
 
 
 @dataclass(frozen=True)
@@ -259,3 +271,19 @@ def _paths(layers: Sequence[Layer]) -> list[Array]:
         np.add.at(total, layer.source, after[layer.target].astype(kind))
         paths.insert(0, total)
     return paths
+
+
+def product_edges(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
+    """Return all edges of a parameter: one per value from active states, else one (code -1).
+
+    Args:
+        states: indices of the source states, (s,).
+        active: whether the parameter is active in each of them, (s,).
+        size: number of the parameter's values.
+    """
+    counts = np.where(active, size, 1)
+    source = np.repeat(states, counts)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    code = np.arange(len(source)) - first
+    code[np.repeat(~active, counts)] = -1
+    return source, code.astype(np.int32)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dse.core.batch import Column
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.syntax import Compare, Name, Node
+from dse.core.legal_set.decision_diagram import Codes, Layer, product_edges
 from dse.core.legal_set.intervals import Interval, Intervals, interval_of, span, whole_bounds
 from dse.core.legal_set.partial_design import (
     PartialValue,
@@ -29,7 +29,14 @@ from dse.core.legal_set.partial_design import (
     taken,
 )
 from dse.core.legal_set.paths import TableWalk, Walk, walk_of
-from dse.core.legal_set.residual_rules import cares, fold_names, names_of, normal, whole_bound
+from dse.core.legal_set.residual_rules import (
+    cares,
+    defines,
+    fold_names,
+    names_of,
+    normal,
+    whole_bound,
+)
 from dse.core.parameter import Finite
 from dse.core.values import Ints, Mask
 
@@ -39,10 +46,7 @@ MAX_EDGES = 4_000_000
 MAX_TOTAL = 24_000_000
 """Most edges of all layers together: about a gigabyte."""
 
-
 _CHUNK = 1_000_000
-
-Codes = NDArray[np.int32]
 
 
 class TooWideError(Exception):
@@ -51,16 +55,6 @@ class TooWideError(Exception):
     def __init__(self, rules: Sequence[int]) -> None:
         super().__init__(f"rules {rules}")
         self.rules = list(rules)
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Edges of one layer (parameter): source state, code of the value, target state."""
-
-    source: Ints  # (e,), ascending
-    code: Codes  # (e,), ascending within a source; -1: inactive
-    target: Ints  # (e,)
-    states: int
 
 
 @dataclass(slots=True)
@@ -192,7 +186,8 @@ class _Growth:
 
     def _edges(self, parameter: Finite) -> tuple[Ints, Codes]:
         ready = [rule for rule in self.live if self._completed_by(parameter.name, rule)]
-        defining = next((rule for rule in ready if self._defines(rule.node, parameter)), None)
+        solvable = ready if parameter.name in self.spans else []
+        defining = next((r for r in solvable if defines(r.node, parameter.name, self.bounds)), None)
         active = self._active(parameter.name)
         sources, codes, total = list[Ints](), list[Codes](), 0
         step = max(_CHUNK // (len(parameter.values) + 1), 1)
@@ -229,16 +224,6 @@ class _Growth:
                 source, code = source[~fate.broken], code[~fate.broken]
         return source, code
 
-    def _defines(self, node: Node, parameter: Finite) -> bool:
-        """Return whether the rule determines the parameter: ``a * b == c`` determines ``c``."""
-        if not isinstance(node, Compare) or node.operators != ("==",):
-            return False
-        sides = [side for side in node.operands if side != Name(parameter.name)]
-        if len(sides) != 1 or parameter.name in names_of(sides[0]):
-            return False
-        whole = whole_bound(sides[0], self.bounds) is not None
-        return whole and parameter.name in self.bounds and parameter.name in self.spans
-
     def _solve_rule(
         self, rule: _Rule, parameter: Finite, states: Ints, active: Mask
     ) -> tuple[Ints, Codes] | None:
@@ -265,7 +250,7 @@ class _Growth:
         walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
         table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
         if table is None:
-            source, code = _product(states, active[states], len(parameter.values))
+            source, code = product_edges(states, active[states], len(parameter.values))
         else:
             walk, known = self.walks[table], self.known[table]
             assert isinstance(walk, TableWalk)
@@ -410,13 +395,3 @@ class _Growth:
             for name, mask in cares(rule.node, settled, open_).items():
                 found[name] = found[name] | mask if name in found else mask
         return {name: mask for name, mask in found.items() if name in names and not mask.all()}
-
-
-def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
-    """Return all edges of a parameter: one per value from active states, else one (code -1)."""
-    counts = np.where(active, size, 1)
-    source = np.repeat(states, counts)
-    first = np.repeat(np.cumsum(counts) - counts, counts)
-    code = np.arange(len(source)) - first
-    code[np.repeat(~active, counts)] = -1
-    return source, code.astype(np.int32)

@@ -17,7 +17,7 @@ import numpy as np
 from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.expressions.expression import Expression
 from dse.core.legal_set.component import Component, columns_of
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.legal_set.local_search import witness
 from dse.core.legal_set.neighbours import near
 from dse.core.legal_set.size_estimate import Estimate, estimate_of

@@ -10,7 +10,7 @@ from dse.core.batch import Column
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.syntax import Compare, Logic
 from dse.core.legal_set.component import Component
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.values import Floats
 
 _STARTS = 8

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from dse.core.legal_set.component import Component
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.legal_set.permutations import Orders
 from dse.core.legal_set.relaxed_budget import RelaxedBudget
 from dse.core.parameter import Choice, Finite

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.syntax import Call, Name
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.parameter import Finite
 from dse.core.values import Array, Floats
 

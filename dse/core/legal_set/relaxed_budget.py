@@ -10,24 +10,15 @@ divides the unit, so that rounding loses precision only where the unit changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dse.core.batch import Column
-from dse.core.expressions.expression import Expression
-from dse.core.expressions.syntax import Binary, Call, Compare, Node, Unary
 from dse.core.legal_set.blocks import ParameterBlock
-from dse.core.legal_set.decision_diagram import Diagram
-from dse.core.legal_set.diagram_builder import Codes, Layer
-from dse.core.legal_set.residual_rules import names_of
-from dse.core.parameter import Finite
-from dse.core.values import Array, Floats, Ints, Value
+from dse.core.legal_set.decision_diagram import Codes, Diagram, Layer
+from dse.core.legal_set.linear_constraint import MARGIN, Linear
+from dse.core.values import Array, Floats, Ints
 from dse.errors import DesignError
-
-_MARGIN = 1e-9
-"""Relative tolerance of the grid: the rule itself may round sums in another order."""
 
 _DUST = 1e-8
 """Bound on the rounding error of the logarithm of a count."""
@@ -35,46 +26,6 @@ _DUST = 1e-8
 _MOST_UNITS = 10**6
 
 _HINT = "draw a uniform sample instead"
-
-Domains = Mapping[str, tuple[Value, ...]]
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Linear constraint ``least <= total cost <= most`` on a combination of parameter values.
-
-    Each value of each parameter has a cost; the lowest cost of each parameter is zero.
-    """
-
-    costs: tuple[Floats, ...]  # one per parameter or block, (values,)
-    least: float
-    most: float
-    is_strict: bool = False  # the rule excludes the bounds, which the relaxation still admits
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all costs are integers and their sums exact in floating point."""
-        return sum(float(costs.max(initial=0.0)) for costs in self.costs) < 2**53 and all(
-            bool((costs == np.floor(costs)).all()) for costs in self.costs
-        )
-
-    def over(self, blocks: Sequence[ParameterBlock]) -> Linear:
-        """Return the same budget over blocks of parameters: a cost per combination of a block."""
-        costs = [
-            np.sum(
-                [self.costs[place][block.rows[:, turn]] for turn, place in enumerate(block.places)],
-                axis=0,
-            )
-            for block in blocks
-        ]
-        lowest = [float(np.min(one, initial=np.inf)) for one in costs]
-        shift = sum(low for low in lowest if low < np.inf)
-        return Linear(
-            costs=tuple(one - low for one, low in zip(costs, lowest, strict=True)),
-            least=self.least - shift,
-            most=self.most - shift,
-            is_strict=self.is_strict,
-        )
 
 
 class RelaxedBudget:
@@ -103,7 +54,7 @@ class RelaxedBudget:
         self.order = [place for turn in self.turns for place in self._blocks[turn].places]
         grids = _grids(linear, units, self.turns, states)
         self._moves = [
-            np.floor(linear.costs[place] / grid + _MARGIN).astype(np.int64)
+            np.floor(linear.costs[place] / grid + MARGIN).astype(np.int64)
             for place, grid in zip(self.turns, grids, strict=True)
         ]
         after = [*grids[1:], grids[-1]]
@@ -201,8 +152,8 @@ class RelaxedBudget:
         """Return the largest partial sum before each block and at the end, in rounding steps."""
         tops, top = [0], 0
         for turn, moves in enumerate(self._moves):
-            top = int((top + int(moves.max())) * self._ratios[turn] + _MARGIN)
-            top = min(top, int(caps[turn + 1] * (1 + _MARGIN) + 1e-3))
+            top = int((top + int(moves.max())) * self._ratios[turn] + MARGIN)
+            top = min(top, int(caps[turn + 1] * (1 + MARGIN) + 1e-3))
             tops.append(max(top, 0))
         return tops
 
@@ -213,13 +164,13 @@ class RelaxedBudget:
         """
         then: Array = spent[None, :] + self._moves[turn][:, None]
         if self._ratios[turn] != 1:
-            then = np.floor(then * self._ratios[turn] + _MARGIN).astype(np.int64)
+            then = np.floor(then * self._ratios[turn] + MARGIN).astype(np.int64)
         return np.minimum(then, self._tops[turn + 1] + 1)
 
     def _count_completions(self, grid: float, linear: Linear, lost: float) -> list[Floats]:
         """Return, by layer, the log-count of completions within the budget for each partial sum."""
         ends = np.arange(self._tops[-1] + 2) * grid
-        slack = _MARGIN * (abs(linear.most) + abs(linear.least)) + 1e-3 * grid
+        slack = MARGIN * (abs(linear.most) + abs(linear.least)) + 1e-3 * grid
         fits = (ends <= linear.most + slack) & (ends + lost + slack >= linear.least)
         fits[-1] = False
         with np.errstate(divide="ignore"):
@@ -248,116 +199,6 @@ def _pick_codes(weights: Floats, state: Ints, points: Floats) -> Ints:
     return np.minimum(code, last[state])
 
 
-def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
-    """Return the rule as a linear constraint; ``None`` if it is not separable.
-
-    It is separable if both sides are sums of terms that read at most one parameter each.
-
-    Args:
-        parameters: the group's parameters.
-        rule: the rule.
-    """
-    node = rule.node
-    if not isinstance(node, Compare) or len(node.operators) != 1 or node.operators[0] == "!=":
-        return None
-    costs = {parameter.name: np.zeros(len(parameter.values)) for parameter in parameters}
-    domains = {parameter.name: parameter.values for parameter in parameters}
-    left = _add(node.operands[0], 1.0, costs, domains)
-    right = None if left is None else _add(node.operands[1], -1.0, costs, domains)
-    if left is None or right is None:
-        return None
-    constant = left + right
-    most, least = -constant, -constant
-    if node.operators[0] in (">", ">="):
-        costs, most = {name: -one for name, one in costs.items()}, constant
-    shift = sum(float(one.min()) for one in costs.values())
-    return Linear(
-        costs=tuple(one - one.min() for one in costs.values()),
-        most=most - shift,
-        least=least - shift if node.operators[0] == "==" else -math.inf,
-        is_strict=node.operators[0] in ("<", ">"),
-    )
-
-
-def least_edges(linear: Linear, most: int) -> int:
-    """Return the number of edges of a budget's exact diagram, or some number above ``most``.
-
-    Partial sums after which the budget can no longer be exceeded are counted as one state, because
-    the diagram merges them.
-    """
-    left = np.cumsum([0.0, *(costs.max() for costs in reversed(linear.costs))])[::-1]
-    sums, edges = np.zeros(1), 0
-    for costs, ahead in zip(linear.costs, left[1:], strict=True):
-        edges += len(sums) * len(costs)
-        if edges > most:
-            break
-        sums = np.unique(np.round(sums[:, None] + costs, 9))
-        sums = sums[sums <= linear.most * (1 + _MARGIN)]
-        safe = (sums + ahead <= linear.most) & (sums >= linear.least)
-        sums = np.append(sums[~safe], sums[safe][:1])
-    return edges
-
-
-def _add(node: Node, factor: float, costs: Mapping[str, Floats], domains: Domains) -> float | None:
-    """Add each parameter's terms of a sum to ``costs``; return the constant part of the sum.
-
-    The result is ``None`` if a term reads more than one parameter.
-    """
-    names = names_of(node)
-    if len(names) <= 1:
-        return _add_term(node, factor, costs, domains)
-    match node:
-        case Binary(operator="+" | "-"):
-            parts = [(node.left, factor), (node.right, factor if node.operator == "+" else -factor)]
-        case Unary(operator="-"):
-            parts = [(node.operand, -factor)]
-        case Call(function="sum"):
-            parts = [(argument, factor) for argument in node.arguments]
-        case Binary(operator="*" | "/"):
-            return _add_multiple(node, factor, costs, domains)
-        case _:
-            return None
-    total = 0.0
-    for part, sign in parts:
-        one = _add(part, sign, costs, domains)
-        if one is None:
-            return None
-        total += one
-    return total
-
-
-def _add_multiple(
-    node: Binary, factor: float, costs: Mapping[str, Floats], domains: Domains
-) -> float | None:
-    sides = [node.left, node.right]
-    scales = [side for side in sides if not names_of(side)]
-    if not scales or (node.operator == "/" and names_of(node.right)):
-        return None
-    scale = float(Expression("", scales[0]).values({}, 1).values[0])
-    if not math.isfinite(scale) or (node.operator == "/" and not scale):
-        return None
-    rest = node.left if scales[0] is node.right else node.right
-    return _add(rest, factor * scale if node.operator == "*" else factor / scale, costs, domains)
-
-
-def _add_term(
-    node: Node, factor: float, costs: Mapping[str, Floats], domains: Domains
-) -> float | None:
-    (name,) = names_of(node) or ("",)
-    domain = domains.get(name, ())
-    columns = {name: Column.coded(domain, np.arange(len(domain)))} if name else {}
-    found = Expression("", node).values(columns, max(len(domain), 1))
-    if found.absent is not None or found.values.dtype.kind not in "biuf":
-        return None
-    values = factor * found.values.astype(float)
-    if not np.isfinite(values).all():
-        return None
-    if not name:
-        return float(values[0])
-    costs[name][:] += values
-    return 0.0
-
-
 def _single(place: int, costs: Floats) -> ParameterBlock:
     return ParameterBlock((place,), np.arange(len(costs), dtype=np.int32)[:, None])
 
@@ -379,7 +220,7 @@ def _divides(grid: float, costs: Floats) -> bool:
     """Return whether all costs are integer multiples of the rounding step."""
     steps = costs / grid
     whole = bool((costs == np.floor(costs)).all())
-    return whole and bool((np.abs(steps - np.round(steps)) <= _MARGIN).all())
+    return whole and bool((np.abs(steps - np.round(steps)) <= MARGIN).all())
 
 
 def _grids(

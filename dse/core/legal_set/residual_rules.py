@@ -86,6 +86,22 @@ def names_of(node: syntax.Node) -> frozenset[str]:
     return frozenset().union(*(names_of(child) for child in syntax.children(node)))
 
 
+def defines(node: syntax.Node, name: str, bounds: Bounds) -> bool:
+    """Return whether an equation determines a parameter: ``a * b == c`` determines ``c``.
+
+    Args:
+        node: the rule.
+        name: the parameter.
+        bounds: largest absolute value of each name whose values are all integers.
+    """
+    if not isinstance(node, syntax.Compare) or node.operators != ("==",):
+        return False
+    sides = [side for side in node.operands if side != syntax.Name(name)]
+    if len(sides) != 1 or name in names_of(sides[0]):
+        return False
+    return whole_bound(sides[0], bounds) is not None and name in bounds
+
+
 def whole_bound(node: syntax.Node, bounds: Bounds) -> float | None:
     """Return an upper bound on the magnitude of an integer formula; ``None`` if not an integer."""
     match node:

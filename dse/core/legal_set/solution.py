@@ -19,10 +19,11 @@ from dse.core.expressions.expression import Expression
 from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set.blocks import ParameterBlock, fold_rules
 from dse.core.legal_set.component import Component, Graph
-from dse.core.legal_set.decision_diagram import Diagram
-from dse.core.legal_set.diagram_builder import Codes, Layer, TooWideError, grown
+from dse.core.legal_set.decision_diagram import Codes, Diagram, Layer
+from dse.core.legal_set.diagram_builder import TooWideError, grown
+from dse.core.legal_set.linear_constraint import Linear, least_edges, linear_of
 from dse.core.legal_set.permutations import order_of
-from dse.core.legal_set.relaxed_budget import Linear, RelaxedBudget, least_edges, linear_of
+from dse.core.legal_set.relaxed_budget import RelaxedBudget
 from dse.core.legal_set.variable_order import dependence_order, frontier_order, listing_order
 from dse.core.parameter import Finite
 

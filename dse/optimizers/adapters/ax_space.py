@@ -15,7 +15,7 @@ import numpy as np
 from dse.core.design import Design
 from dse.core.encoding import encoded
 from dse.core.legal_set.component import Component
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Choice, Finite, Real
 from dse.core.problem import Problem

@@ -13,7 +13,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.metric import Fault
 from dse.core.problem import Problem
 from dse.core.values import Ints

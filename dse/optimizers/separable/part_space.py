@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.encoding import encoded
 from dse.core.legal_set.component import Component
-from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.decision_diagram import Codes
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Array, Floats, Ints
