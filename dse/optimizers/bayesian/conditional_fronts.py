@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dse.core.batch import Batch, Column, concatenate_batches
+from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
@@ -22,9 +22,9 @@ from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import DesignError
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.modelled_losses import ModelledLosses
 from dse.optimizers.bayesian.shared_parts import firsts, keys, merge_parts, pair_parts
-from dse.optimizers.exact.chunks import impossible_rows
-from dse.optimizers.exact.magnitude import LARGE, Magnitude
+from dse.optimizers.exact.magnitude import Magnitude
 
 LISTED = 65_536
 """Most designs that share a measured part and are all evaluated."""
@@ -36,8 +36,6 @@ _SEARCH = 100_000
 _MODELS, _LOOKS = (24, 512), 4_000_000
 """Least and most measured parts whose conditional fronts fill the shelf, and the number of
 evaluated designs after which no further part is added."""
-_PROBED = 256
-"""Sample size for the magnitude of a known loss."""
 _SHELF = 1_536
 """Most free parts on the shelf, with which every other measured part is combined."""
 _PROBES = 32
@@ -91,8 +89,7 @@ class ConditionalFronts:
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool = False) -> None:
-        self._bounded = bounded
-        self._magnitudes: list[Magnitude] | None = None
+        self._modelled = ModelledLosses(problem, roles, bounded=bounded)
         self._problem = problem
         self._roles = roles
         self._names = sorted(roles.part)
@@ -105,17 +102,8 @@ class ConditionalFronts:
 
     @property
     def magnitudes(self) -> list[Magnitude]:
-        """Map of each modelled loss to a bounded range, so that products of losses stay finite.
-
-        The maps are chosen from a sample of the space.
-        """
-        if self._magnitudes is None:
-            self._magnitudes = []  # the sample itself is evaluated without maps
-            if self._bounded and self._roles.known:
-                probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
-                losses, _, fine, _ = self._compute_losses(probe, _all(probe))
-                self._magnitudes = [_for_all(column) for column in losses[fine].T]
-        return self._magnitudes
+        """Map of each modelled loss to a bounded range, so that products of losses stay finite."""
+        return self._modelled.magnitudes
 
     def wholes(self, batch: Batch) -> list[ConditionalFront]:
         """Return the complete conditional front of the measured part of each design.
@@ -186,7 +174,7 @@ class ConditionalFronts:
 
         If there are no modelled losses either, all designs share one front.
         """
-        losses, fine, _ = self._evaluate_known(batch, _all(batch))
+        losses, fine, _ = self._modelled.evaluate(batch, _all(batch))
         if not losses.shape[1]:
             one = ConditionalFront(
                 designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1]
@@ -241,7 +229,7 @@ class ConditionalFronts:
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
             pairs = pair_parts(self._problem.space, rows, self._probes, self._roles.part)
-            losses, slacks, _, _ = self._compute_losses(*pairs)
+            losses, slacks, _, _ = self._modelled.compute(*pairs)
             table = np.hstack([losses, slacks]).reshape(len(rows), -1)
             tags += [row.tobytes() for row in table]
         return tags
@@ -314,7 +302,7 @@ class ConditionalFronts:
         self, batch: Batch, legal: Mask, sizes: Sequence[int]
     ) -> list[ConditionalFront]:
         """Return the conditional front of each run of consecutive designs, of given lengths."""
-        losses, fine, lost = self._evaluate_known(batch, legal)
+        losses, fine, lost = self._modelled.evaluate(batch, legal)
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
             rows = run[fine[run]]
@@ -329,60 +317,6 @@ class ConditionalFronts:
                 )
             )
         return found
-
-    def _evaluate_known(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
-        """Return modelled losses, (n, k), and which designs keep modelled limits or have failed.
-
-        The two masks have shape (n,). A failed design is legal but has no value.
-        """
-        losses, slacks, fine, lost = self._compute_losses(batch, legal)
-        return losses, fine & (slacks >= 0).all(axis=1), lost
-
-    def _compute_losses(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
-        """Return modelled losses, (n, k), slacks of modelled limits, (n, l), and two masks, (n,).
-
-        The first mask marks designs that have values, the second designs that failed: legal,
-        without values, and not declared infeasible by an evaluator.
-        """
-        problem, roles = self._problem, self._roles
-        rows = np.flatnonzero(legal)
-        inside = batch.take(rows)
-        known = problem.known(inside)
-        columns = {
-            **inside.columns,
-            **{name: Column(values) for name, values in known.columns.items()},
-        }
-        size = len(inside)
-        found = [self._loss(place, columns, size) for place in roles.known]
-        found += [limit.slacks(columns, size) for limit in roles.known_limits]
-        own = np.column_stack(found) if found else np.zeros((size, 0))
-        own[list(known.faults)] = np.nan
-        table = np.full((len(batch), own.shape[1]), np.nan)
-        table[rows] = own
-        cut = len(roles.known)
-        losses, slacks = table[:, :cut], table[:, cut:]
-        fine = legal & np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1)
-        fine[rows[list(known.faults)]] = False
-        lost = legal & ~fine
-        lost[rows[impossible_rows(known, size)]] = False
-        for place, magnitude in enumerate(self.magnitudes):
-            losses[:, place] = magnitude(losses[:, place])
-        return losses, slacks, fine, lost
-
-    def _loss(self, place: int, columns: dict[str, Column], size: int) -> Floats:
-        """Return the losses of a known objective; if bounded, on the objective's scale."""
-        objective = self._problem.objectives[place]
-        losses = objective.sign * objective.values(columns, size)
-        return objective.on_scale(losses) if self._bounded else losses
-
-
-def _for_all(losses: Floats) -> Magnitude:
-    """Return a map of a loss to a bounded range, from a sample of the loss.
-
-    Values outside the sample may be larger.
-    """
-    found = Magnitude.of(losses)
-    return Magnitude(scale=found.scale, most=LARGE)
 
 
 def _all(batch: Batch) -> Mask:
