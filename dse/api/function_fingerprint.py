@@ -10,8 +10,6 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dse.api.plain_values import is_plain
-
 Function = Callable[..., Any]
 
 _LETTERS = 12
@@ -67,7 +65,7 @@ def _yield_inputs(values: Mapping[str, Any], module: str | None, seen: set[int])
     They are the plain values (numbers, strings, lists of them) and the functions of its module.
     """
     for name, value in sorted(values.items()):
-        if is_plain(value):
+        if _is_plain(value):
             yield f"{name}={value!r}"
         elif callable(value) and _module(value) == module:
             yield name
@@ -99,7 +97,7 @@ def _text(function: Function) -> str:
         first = ast.parse(text).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):
         code = function.__code__
-        return repr((code.co_code, code.co_names, [c for c in code.co_consts if is_plain(c)]))
+        return repr((code.co_code, code.co_names, [c for c in code.co_consts if _is_plain(c)]))
     return "\n".join(text.splitlines()[first.lineno - 1 : first.end_lineno])
 
 
@@ -117,3 +115,14 @@ def _module(value: Any) -> str | None:
     inner = _unwrap_function(value)
     inner = inner.func if isinstance(inner, functools.partial) else inner
     return getattr(inner, "__module__", None)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a number, string, bytes, ``None``, or a list or mapping of them."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return True
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(_is_plain(part) for pair in value.items() for part in pair)
+    return False
