@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dse.core.design import Design
@@ -22,6 +22,11 @@ class TrialHistory:
         self.finished: list[Trial] = []
         self.open: dict[int, Trial] = {}
         self.numbers: dict[Design, list[int]] = {}
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of finished trials, and of all trials, that the driver has read."""
+        return len(self.finished), len(self.trials)
 
     def read(self) -> Sequence[Trial]:
         """Read new trials and outcomes; return the newly finished trials, in order."""
@@ -118,3 +123,31 @@ def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestio
         )
         for one in moments(asks[-most:], ledger.trials, ledger.finished)
     ]
+
+
+class TrialFidelities:
+    """Fidelity level (rung) of each trial: the number of earlier trials with the same design.
+
+    Args:
+        ledger: the driver's copy of the study's trials.
+        stages: the lowest rung at which each evaluator runs, by its label; empty if the study has
+            only one fidelity.
+        whole: designs that are evaluated in full the first time, such as baselines.
+    """
+
+    def __init__(
+        self, ledger: TrialHistory, stages: Mapping[str, int], *, whole: Collection[Design]
+    ) -> None:
+        self.highest = max(stages.values(), default=0)
+        self._ledger = ledger
+        self._stages = stages
+        self._whole = frozenset(whole)
+
+    def labels(self, trial: Trial) -> frozenset[str] | None:
+        """Return the labels of the evaluators that run on the trial's rung; ``None`` means all."""
+        if not self._stages or trial.design in self._whole:
+            return None
+        rung = self._ledger.numbers[trial.design].index(trial.number)
+        if rung >= self.highest:
+            return None
+        return frozenset(label for label, stage in self._stages.items() if stage <= rung)

@@ -1,11 +1,9 @@
 """Main loop of a study: ask for designs, store, evaluate, store, inform the optimizer.
 
-Starting, resuming and continuing a study are the same operation.
-
-Any number of processes (drivers) may loop over one study. At most one of them asks at a time,
-knowing the complete record, for itself and ahead for the others, which take trials from the queue.
-Each driver reads the others' results in the order of the record, and passes them to its optimizer
-before it asks.
+Starting, resuming and continuing a study are the same operation. Any number of processes (drivers)
+may loop over one study. At most one of them asks at a time, knowing the complete record, for itself
+and ahead for the others, which take trials from the queue. Each driver reads the others' results in
+the order of the record, and passes them to its optimizer before it asks.
 """
 
 from __future__ import annotations
@@ -17,16 +15,13 @@ from dataclasses import dataclass, field, replace
 
 from dse.core.design import Design
 from dse.core.metric import FaultKind
-from dse.core.recorded_gap import REACHED
 from dse.core.space import DesignSpace
 from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.errors import DseError, OutageError, Overtaken
 from dse.evaluation.checkpoints import TrialFolders, is_lost
-from dse.evaluation.early_stopping import convert_for_optimizer
 from dse.evaluation.pipeline import MeasurementCache
 from dse.evaluation.reporting import unheard
 from dse.evaluation.retries import RETRIES
-from dse.optimizers.bayesian.gain_stopping import KIND, PATIENCE, Patience
 from dse.protocols import (
     EndedByCaller,
     Executor,
@@ -37,16 +32,14 @@ from dse.protocols import (
     traits_of,
 )
 from dse.study.asking import AskCoordinator
-from dse.study.claimed_trials import ClaimedTrials
+from dse.study.claimed_trials import ClaimedTrials, Times
 from dse.study.clock import Clock
-from dse.study.fidelity_rungs import TrialFidelities
 from dse.study.gap_stopping import GapMonitor
-from dse.study.history import TrialHistory, last_suggestions
+from dse.study.history import TrialFidelities, TrialHistory
 from dse.study.lease import Lease
-from dse.study.stopping_bounds import Bounds, Room
-from dse.study.suggestions import check_suggestions
-from dse.study.thinking import ThinkingControl, effort_changes
-from dse.study.times import Times
+from dse.study.stopping_bounds import Bounds, StoppingRules
+from dse.study.suggestions import InformedOptimizer, check_suggestions
+from dse.study.thinking import ThinkingControl
 from dse.system.swallowed_interrupts import raise_lost_interrupt
 
 GIVEN = "(given)"
@@ -100,11 +93,11 @@ class Loop:
     _holding: ClaimedTrials = field(init=False)
     _asker: AskCoordinator = field(init=False)
     _waiting: list[Trial] = field(default_factory=list, init=False)
+    _suggester: InformedOptimizer = field(init=False)
     _rungs: TrialFidelities = field(init=False)
     _flying: set[int] = field(default_factory=set, init=False)
     _folders: TrialFolders = field(init=False)
     _times: Times = field(init=False)
-    _finished_count: int = field(default=0, init=False)
     _noted: int = field(default=0, init=False)
     _idle: bool = field(default=False, init=False)
     _measured: int = field(default=0, init=False)
@@ -112,8 +105,7 @@ class Loop:
     _pause_s: float = field(default=_SHORTEST_S, init=False)
     _until: int = field(default=0, init=False)
     _dry: tuple[int, int] = field(default=(-1, -1), init=False)
-    _unsaid: list[Event] = field(default_factory=list, init=False)
-    _patience: Patience | None = field(default=None, init=False)
+    _rules: StoppingRules = field(init=False)
 
     def run(self) -> str:
         """Run until a limit of the budget is reached or no design is left; return the reason.
@@ -132,11 +124,11 @@ class Loop:
         started_s = self.clock.now_s()
         ended = self._remember()
         started_s -= self._spent_s
-        begins_late = self._is_late(started_s)
+        begins_late = self.bounds.is_late(self.clock.now_s() - started_s)
         caller = self.executor if isinstance(self.executor, EndedByCaller) else None
         while not ended:
             raise_lost_interrupt()
-            late = self._is_late(started_s)
+            late = self.bounds.is_late(self.clock.now_s() - started_s)
             if not late or begins_late:  # if it begins late, no later run would take these
                 self._take_up()
             self._submit()
@@ -153,13 +145,9 @@ class Loop:
                 self._pause()
             else:
                 self._learn()
-                self._record()
+                self._suggester.record()
                 return reason
         return ended
-
-    def _is_late(self, started_s: float) -> bool:
-        limit_s = self.bounds.time_s
-        return limit_s is not None and self.clock.now_s() - started_s >= limit_s
 
     @property
     def _room(self) -> int:
@@ -177,6 +165,8 @@ class Loop:
         self._rungs = TrialFidelities(ledger, stages, whole=self.first)
         begins = self.readings.measured
         self._folders = TrialFolders(ledger.study, used=begins)
+        self._suggester = InformedOptimizer(self.optimizer, ledger, self.thinking)
+        self._rules = StoppingRules(self.bounds.min_improvement, self.gap, self._suggester)
         self._holding = ClaimedTrials(ledger, self.lease, self.retries, begins=begins)
         self._times = Times(ledger, kept=begins)
         if isinstance(self.executor, ReportsBegin):
@@ -195,21 +185,7 @@ class Loop:
         storage, study = ledger.storage, ledger.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
         self._note_news(reported)
-        return self._recall_stop()
-
-    def _recall_stop(self) -> str:
-        """Restore the stopping rules from the record; return the reason if one ended the study."""
-        ledger, events = self.ledger, self.ledger.storage.events(self.ledger.study)
-        ended = "" if self.gap is None else self.gap.recall(events, ledger.trials)
-        if ended or self.bounds.min_improvement is None:
-            return ended
-        self._patience = Patience(self.bounds.min_improvement)
-        ended = self._patience.ended(events, ledger.trials)
-        if ended:
-            return ended
-        last = last_suggestions(ledger, self.by, PATIENCE - 1)
-        self._patience.recall(self.optimizer, self._teach, ledger.finished, last)
-        return ""
+        return self._rules.recall(self.by)
 
     def _take_up(self) -> None:
         """Claim trials that no live driver holds, as far as there is room, unless it is stopped."""
@@ -237,9 +213,16 @@ class Loop:
                 return ""
             if not self._asker.knows:
                 self._learn()
-            room = self._count_room()
+            room = self.bounds.room(
+                asked=len(self.ledger.trials),
+                finished=len(self.ledger.finished),
+                measured=self._measured,
+                under_way=len(self.ledger.open),
+                spent_s=self._spent_s,
+            )
+            self._until = room.until
             count = min(own + min(ahead, room.affordable), room.count)
-            if count <= 0 or self._dry == self._known:
+            if count <= 0 or self._dry == self.ledger.sizes:
                 reason = room.reason if count <= 0 else self._enough(())
                 return reason if own > 0 else ""
             self._idle = not self._asker.begin()
@@ -262,49 +245,41 @@ class Loop:
         ahead = self.thinking is not None and self.drains and room > 0
         return max(room, self.thinking.batch) if self.thinking and ahead else room
 
-    @property
-    def _known(self) -> tuple[int, int]:
-        """Number of finished trials, and of all trials, that the driver has read."""
-        return len(self.ledger.finished), len(self.ledger.trials)
-
-    def _count_room(self) -> Room:
-        room = self.bounds.room(
-            asked=len(self.ledger.trials),
-            finished=len(self.ledger.finished),
-            measured=self._measured,
-            under_way=len(self.ledger.open),
-            spent_s=self._spent_s,
-        )
-        self._until = room.until
-        return room
-
     def _queue_designs(self, count: int, own: int) -> str:
         """Add up to ``count`` designs, ``own`` for this driver itself; return why none is left.
 
         Raises:
             Overtaken: another driver added trials in between; nothing was stored.
         """
-        self._teach(self.ledger.finished[self._finished_count :])
+        self._suggester.teach_news()
         started_s = self.clock.now_s()
         self.first = [design for design in self.first if design not in self.ledger.numbers]
         designs, by = list(self.first[:count]), GIVEN
         changes: list[Event] = []
         if not designs:
-            changes = self._choose_effort()
-            designs, by = self._propose_designs(count), self.by
+            changes = self._suggester.choose_effort()
+            designs, by = self._suggester.propose(count), self.by
+            self._dry = self._dry if designs else self.ledger.sizes
             reason = self._enough(designs)
             if reason:
                 self._asker.end()
                 return reason
-        self._check(designs, count, by)
+        check_suggestions(
+            designs,
+            self.space,
+            by=by,
+            wanted=count,
+            asked=self.ledger.numbers,
+            rungs=0 if by == GIVEN else self._rungs.highest,
+        )
         ahead = max(len(designs) - own, 0)
         ask = Ask(
-            told=self._finished_count,
+            told=self._suggester.finished,
             after=len(self.ledger.trials),
             wanted=count,
             seconds=self.clock.now_s() - started_s,
             by=by,
-            events=(*self._news(), *changes),
+            events=(*self._suggester.news(), *changes),
             worker=self.lease.id,
             at=time.time(),
             ahead=ahead,
@@ -315,77 +290,25 @@ class Loop:
         self.ledger.enter(new)
         self._waiting += new[: len(new) - ahead]
         self._asker.note_ask(len(new), ahead, ask.seconds)
-        self._unsaid.clear()
+        self._suggester.drop_news()
         if self.thinking and by != GIVEN:
             self.thinking.note(ask.seconds, len(new))
-        if self._patience and by != GIVEN:
-            self._patience.keep()
+        if by != GIVEN:
+            self._rules.keep()
         return ""
-
-    def _choose_effort(self) -> list[Event]:
-        """Set the optimizer's effort for the next request; return the event of a change, if any."""
-        if self.thinking is None:
-            return []
-        changes = effort_changes(self.ledger.storage.events(self.ledger.study))
-        return self.thinking.choose(len(self.ledger.trials), self.ledger.finished, changes)
-
-    def _check(self, designs: Sequence[Design], count: int, by: str) -> None:
-        """Raise PluginError unless the designs are legal and new."""
-        check_suggestions(
-            designs,
-            self.space,
-            by=by,
-            wanted=count,
-            asked=self.ledger.numbers,
-            rungs=0 if by == GIVEN else self._rungs.highest,
-        )
-
-    def _propose_designs(self, count: int) -> list[Design]:
-        """Return the designs that the optimizer suggests, and collect its events for the record."""
-        designs = self.optimizer.ask(count, self.ledger.pending)
-        self._unsaid += self.optimizer.events()
-        if not designs:
-            self._dry = self._known
-        return designs
 
     def _enough(self, designs: Sequence[Design]) -> str:
         """Return why the loop asks for no more designs within the budget; empty if it does."""
         if not designs:
             self._until = len(self.ledger.trials)
             return getattr(self.optimizer, "ended", "") or DRY
-        kind, reason = self._judge_progress()
+        kind, reason = self._rules.judge(self._measured)
         if reason:
             self._until = 0
             if not self._flying:
-                self._unsaid.append(Event(kind=kind, text=reason, told=self._finished_count))
-            self._record()
+                self._suggester.note(Event(kind=kind, text=reason, told=self._suggester.finished))
+            self._suggester.record()
         return reason
-
-    def _judge_progress(self) -> tuple[str, str]:
-        """Return the stopping rule that ends the loop, by its kind of event, and the reason."""
-        if self.gap is not None:
-            events, reason = self.gap.look(self.ledger.finished, self._measured)
-            self._unsaid += events
-            if reason:
-                return REACHED, reason
-        return KIND, self._patience.look(self.optimizer) if self._patience else ""
-
-    def _news(self) -> tuple[Event, ...]:
-        """Return the optimizer's events that are not in the study's record yet.
-
-        A resumed study produces some of them again.
-        """
-        if not self._unsaid:
-            return ()
-        recorded = {(e.kind, e.text) for e in self.ledger.storage.events(self.ledger.study)}
-        return tuple(event for event in self._unsaid if (event.kind, event.text) not in recorded)
-
-    def _record(self) -> None:
-        """Record the optimizer's remaining events, after it has received all finished trials."""
-        self._teach(self.ledger.finished[self._finished_count :])
-        self._unsaid += self.optimizer.events()
-        self.ledger.storage.record(self.ledger.study, self._news())
-        self._unsaid.clear()
 
     def _submit(self) -> None:
         room = self.executor.capacity - len(self._flying)
@@ -394,9 +317,7 @@ class Loop:
             now = self._holding.split_suspect(now)
         submitted = {trial.number for trial in now}
         self._waiting = [one for one in self._waiting if one.number not in submitted]
-        if not isinstance(
-            self.executor, ReportsBegin
-        ):  # it begins at once, or does not report when
+        if not isinstance(self.executor, ReportsBegin):  # these report it themselves
             self._times.note_trials(now)
         if self.lease.was_blind():  # others may have considered it lost and reissued these trials
             now = self._holding.keep_held(now)
@@ -411,20 +332,19 @@ class Loop:
         wait_s = self._pause_for_s
         outcomes = self.executor.collect(wait_s if self._room > 0 else None)
         if isinstance(self.executor, HasEvents):
-            self._unsaid += self.executor.events()
+            self._suggester.note(*self.executor.events())
         self._flying.difference_update(outcomes)
         outcomes = {number: self._times.stamp(number, one) for number, one in outcomes.items()}
         if outcomes:
             self.set_aside(outcomes)
-            more = self._holding.end(outcomes, self._news())
-            self._unsaid.clear()
+            more = self._holding.end(outcomes, self._suggester.news())
+            self._suggester.drop_news()
             self._folders.renew(t.number for t in more if not is_lost(outcomes[t.number]))
             self._waiting = [*more, *self._waiting]
             self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
         elif self._idle:
             self.clock.sleep(max(0.0, called_s + wait_s - self.clock.now_s()))
-        if not self._asker.shares:
-            self._learn()
+        self._learn_if_alone()
 
     def _finish_measuring(self) -> None:
         """Wait for the running evaluations (each may take days) and save their outcomes locally."""
@@ -440,14 +360,17 @@ class Loop:
         """Return whether to wait for trials of other drivers, which may free budget or be rerun."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
-    def _pause(self) -> None:
-        self.clock.sleep(self._pause_for_s)
-        if not self._asker.shares:
-            self._learn()
-
     @property
     def _pause_for_s(self) -> float:
         return self._asker.pause_s if self._asker.shares else self._pause_s
+
+    def _pause(self) -> None:
+        self.clock.sleep(self._pause_for_s)
+        self._learn_if_alone()
+
+    def _learn_if_alone(self) -> None:
+        if not self._asker.shares:
+            self._learn()
 
     def _learn(self) -> None:
         """Read the trials that any driver has added or finished since the last call."""
@@ -474,25 +397,3 @@ class Loop:
         for trial in unreported:
             self.on_finished(trial)
         return news
-
-    def _teach(self, finished: Sequence[Trial]) -> None:
-        """Pass newly finished trials to the optimizer.
-
-        This is done as late as possible: of many drivers, most never ask their optimizer.
-        """
-        self.optimizer.tell(teachable(self.optimizer, finished))
-        self._finished_count += len(finished)
-
-
-def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
-    """Return the finished trials that the optimizer receives.
-
-    Trials outside the space, and trials at a low fidelity, are included only if the optimizer's
-    traits state that it learns from them.
-    """
-    traits = traits_of(optimizer)
-    learns = {
-        State.OUTSIDE: traits.learns_outside,
-        State.SCREENED: traits.multi_fidelity,
-    }
-    return [convert_for_optimizer(trial) for trial in finished if learns.get(trial.state, True)]

@@ -15,7 +15,7 @@ from dse.protocols import AdjustsEffort, Optimizer
 from dse.schema.study.plugin_checks import AUTO
 from dse.study.early_stop_watch import contradiction
 from dse.study.history import Moment, TrialHistory, moments
-from dse.study.loop import GIVEN, teachable
+from dse.study.loop import GIVEN
 from dse.study.proposers import (
     ATTACHED,
     CARRIED,
@@ -25,6 +25,7 @@ from dse.study.proposers import (
     suggesting,
 )
 from dse.study.study_engine import StudyEngine
+from dse.study.suggestions import teachable
 from dse.study.thinking import effort_at, effort_changes
 
 

@@ -1,8 +1,14 @@
-"""Limits of a study's budget, at which all its drivers stop asking for designs."""
+"""Limits of a study's budget and rules on its progress, at which its drivers stop asking."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+from dse.core.recorded_gap import REACHED
+from dse.optimizers.bayesian.gain_stopping import KIND, PATIENCE, Patience
+from dse.study.gap_stopping import GapMonitor
+from dse.study.history import last_suggestions
+from dse.study.suggestions import InformedOptimizer
 
 ENOUGH = 1 << 30
 """Number larger than any ask: no bound."""
@@ -45,6 +51,10 @@ class Bounds:
     gap: float | None = None
     confidence: float | None = None
 
+    def is_late(self, elapsed_s: float) -> bool:
+        """Return whether the time limit is used up after ``elapsed_s`` seconds."""
+        return self.time_s is not None and elapsed_s >= self.time_s
+
     def room(
         self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0
     ) -> Room:
@@ -73,3 +83,60 @@ class Bounds:
             affordable = int(left_s / each_s) - under_way if each_s > 0.0 else 0
             room = replace(room, affordable=max(0, affordable))
         return room
+
+
+class StoppingRules:
+    """Stopping rules that depend on the progress of a study: its gap, and the expected gain.
+
+    Args:
+        min_improvement: the least expected hypervolume improvement as a fraction, if limited.
+        gap: the stopping rule by the gap, if the budget has one.
+        suggester: the optimizer, with the driver's copy of the trials.
+    """
+
+    def __init__(
+        self, min_improvement: float | None, gap: GapMonitor | None, suggester: InformedOptimizer
+    ) -> None:
+        self._gap = gap
+        self._least = min_improvement
+        self._suggester = suggester
+        self._patience: Patience | None = None
+
+    def recall(self, by: str) -> str:
+        """Restore the rules from the record; return the reason if one ended the study.
+
+        Args:
+            by: the optimizer's name in the record.
+        """
+        ledger = self._suggester.ledger
+        events = ledger.storage.events(ledger.study)
+        ended = "" if self._gap is None else self._gap.recall(events, ledger.trials)
+        if ended or self._least is None:
+            return ended
+        self._patience = Patience(self._least)
+        ended = self._patience.ended(events, ledger.trials)
+        if ended:
+            return ended
+        last = last_suggestions(ledger, by, PATIENCE - 1)
+        optimizer, teach = self._suggester.optimizer, self._suggester.teach
+        self._patience.recall(optimizer, teach, ledger.finished, last)
+        return ""
+
+    def judge(self, measured: int) -> tuple[str, str]:
+        """Return the rule that stops the study now, by its kind of event, and the reason or ''.
+
+        Args:
+            measured: number of finished trials that cost a measurement.
+        """
+        if self._gap is not None:
+            events, reason = self._gap.look(self._suggester.ledger.finished, measured)
+            self._suggester.note(*events)
+            if reason:
+                return REACHED, reason
+        reason = self._patience.look(self._suggester.optimizer) if self._patience else ""
+        return KIND, reason
+
+    def keep(self) -> None:
+        """Keep the new count of low gains, once the judged suggestion is recorded."""
+        if self._patience is not None:
+            self._patience.keep()
