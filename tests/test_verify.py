@@ -19,7 +19,8 @@ from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study.migrate import migrate_stored_study
 from dse.study.replay import Replay, ReplayResult
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 from dse_evaluators.generic.expression import Formulas
 
 SPACE = """

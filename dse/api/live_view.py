@@ -47,7 +47,7 @@ def live_view(
     try:
         from dse.serve.access import AccessRules  # they need an extra
         from dse.serve.server import server
-        from dse.study.study_engine import DEFAULT_STORAGE
+        from dse.study.storage_access import DEFAULT_STORAGE
     except ImportError as error:
         problem = f"the live view needs {error.name}"
         raise PluginError(problem, hint="pip install 'dse-engine[serve]'") from error

@@ -52,7 +52,8 @@ def status(
     from dse.errors import DseError, raise_all
     from dse.report.text.terminal_table import print_lines
     from dse.services.studies.status import all_states, status_json
-    from dse.study.study_engine import DEFAULT_STORAGE, StudyEngine, opened_storage
+    from dse.study.storage_access import DEFAULT_STORAGE, opened_storage
+    from dse.study.study_engine import StudyEngine
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     if name is not None:

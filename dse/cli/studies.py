@@ -30,7 +30,7 @@ def list_studies(
     """
     from dse.report.text.trial_tables import studies_table
     from dse.services.studies.study_list import study_rows
-    from dse.study.study_engine import DEFAULT_STORAGE
+    from dse.study.storage_access import DEFAULT_STORAGE
 
     rows = study_rows(storage)
     if output is OutputFormat.JSON:
@@ -61,7 +61,7 @@ def delete_study(
     Example: dse studies delete quickstart --yes
     """
     from dse.services.studies.study_list import forgettable
-    from dse.study.study_engine import DEFAULT_STORAGE, opened_storage
+    from dse.study.storage_access import DEFAULT_STORAGE, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     facts = forgettable(opened, name)
@@ -108,7 +108,7 @@ def migrate_study(
     from dse.cli.settings import settings
     from dse.schema.study.plan import plan_of
     from dse.study.migrate import migrate_stored_study
-    from dse.study.study_engine import DEFAULT_STORAGE
+    from dse.study.storage_access import DEFAULT_STORAGE
 
     path = study_path(file)
     fixed = settings(set_ or [], plan_of(path).problem.space)

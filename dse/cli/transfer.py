@@ -180,7 +180,7 @@ def trust_study(
     """
     from dse.services.studies.trust_consent import trust_facts
     from dse.services.studies.trust_consent import trust_study as trusted
-    from dse.study.study_engine import DEFAULT_STORAGE, opened_storage
+    from dse.study.storage_access import DEFAULT_STORAGE, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
     known = trust_facts(opened, name)

@@ -11,7 +11,7 @@ from dse.protocols import Storage
 from dse.serve.cached_value import CachedValue
 from dse.serve.error_responses import UnknownError
 from dse.serve.snapshot import Presence, Snapshot, load_snapshot
-from dse.study.study_engine import opened_storage
+from dse.study.storage_access import opened_storage
 
 _MOST_TRIALS = 2_000_000
 """Maximum number of cached trials; beyond it the least recently read studies are evicted."""

@@ -24,7 +24,8 @@ from dse.interop.value_conversion import value_of
 from dse.protocols import Storage
 from dse.schema.study.plan import Plan, plan_of
 from dse.study.migrate import build_history
-from dse.study.study_engine import DEFAULT_STORAGE, StudyEngine, opened_storage
+from dse.study.storage_access import DEFAULT_STORAGE, opened_storage
+from dse.study.study_engine import StudyEngine
 from dse.system.credentials import mask
 from dse.units import units
 

@@ -17,7 +17,8 @@ from dse.errors import DesignError, StudyError
 from dse.protocols import Storage
 from dse.schema.study.plan import plan_of
 from dse.study.proposers import CARRIED
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 
 _FIXED = ("use", "options", "version")
 

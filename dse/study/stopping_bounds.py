@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dse.core.recorded_gap import REACHED
+from dse.optimizers.auto import whole as searched_whole
 from dse.optimizers.bayesian.gain_stopping import KIND, PATIENCE, Patience
+from dse.schema.study.budget import Budget
+from dse.schema.study.plan import Plan
+from dse.schema.study.plugin_checks import AUTO, optimizer_traits
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import last_suggestions
 from dse.study.suggestions import InformedOptimizer
@@ -83,6 +87,44 @@ class Bounds:
             affordable = int(left_s / each_s) - under_way if each_s > 0.0 else 0
             room = replace(room, affordable=max(0, affordable))
         return room
+
+
+def bounds_of(plan: Plan, budget: Budget, added: int) -> Bounds:
+    """Return the limits of a budget, with defaults so that every study ends.
+
+    Without any limit, a study with measured metrics stops after 100 measurements, and one with
+    computed metrics only after 20,000 trials. An exhaustive or factorial study needs no default: it
+    ends when all its designs are done, and where nothing is measured a limit on measurements has no
+    effect. In a measured study with a limit on measurements only, trials are limited to 20 per
+    measurement, because some cost none.
+
+    Args:
+        plan: the study's plan.
+        budget: the budget.
+        added: number of trials that count for no budget: carried over or attached.
+    """
+    measurements, trials = budget.measurements, budget.trials
+    measured = bool(plan.problem.measured)
+    whole = optimizer_traits(plan.optimizer, plan.objects).exhaustive or (
+        plan.optimizer.use == AUTO and searched_whole(plan.problem)
+    )
+    free = (measurements, trials, budget.time_s, budget.cost) == (None, None, None, None)
+    if free and not whole:
+        measurements, trials = (100, None) if measured else (None, 20_000)
+    if measurements is not None and trials is None and not (whole and not measured):
+        trials = 20 * measurements if measured else measurements
+    if trials is not None:
+        trials += added
+    return Bounds(
+        measurements=measurements if measured else None,
+        trials=trials,
+        time_s=budget.time_s,
+        cost=budget.cost,
+        price_per_s=budget.price_per_s,
+        min_improvement=budget.min_improvement,
+        gap=budget.gap,
+        confidence=budget.confidence,
+    )
 
 
 class StoppingRules:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os.path
-import re
 import shlex
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -19,37 +17,31 @@ from dse.core.proof import Proof
 from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
-from dse.errors import StudyError, nearest
-from dse.optimizers.auto import whole as searched_whole
+from dse.errors import StudyError
 from dse.protocols import NEW, Executor, Storage, missing_reason
-from dse.registry import make
+from dse.schema.history import recorded_specification as recorded
 from dse.schema.history.differences import difference
 from dse.schema.history.earlier_studies import inherit_from
 from dse.schema.history.inherited import Inherited
 from dse.schema.history.lineage import StudyLineage
-from dse.schema.history.recorded_specification import (
-    begun_with,
-    identity_of,
-    kept_plan,
-    plain,
-    reading_record,
-)
-from dse.schema.models import NAME, PluginSpec
+from dse.schema.models import PluginSpec
 from dse.schema.study.budget import Budget
 from dse.schema.study.measured_baselines import settle_baselines
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.study.plugin_checks import AUTO, check_storage, optimizer_traits
 from dse.schema.study.python_optimizers import is_python_optimizer, missing_optimizer
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
 from dse.study.library_members import inherit_libraries
 from dse.study.proposers import ATTACHED
 from dse.study.run_phases import StudyRun
-from dse.study.stopping_bounds import Bounds
-from dse.system.credentials import mask_url
-from dse.system.terminal_text import is_visible
-
-DEFAULT_STORAGE = "sqlite:///dse.db"
+from dse.study.stopping_bounds import Bounds, bounds_of
+from dse.study.storage_access import (
+    DEFAULT_STORAGE,
+    check_name,
+    create_study,
+    opened_storage,
+    unknown_study,
+)
 
 
 class StudyEngine:
@@ -140,8 +132,8 @@ class StudyEngine:
         name = plan.name if name is None else name
         check_name(name)
         stored = opened.spec(name) or _begun(opened, name, plan, carried, history)
-        with reading_record(name):
-            changed = difference(identity_of(stored), plain(plan.identity))
+        with recorded.reading_record(name):
+            changed = difference(recorded.identity_of(stored), recorded.plain(plan.identity))
         if changed:
             raise StudyError(
                 f"the study {name!r} exists and asks something else: {changed}",
@@ -173,9 +165,9 @@ class StudyEngine:
         spec = opened.spec(name)
         if spec is None:
             raise unknown_study(name, opened.studies(), url if isinstance(url, str) else "")
-        with reading_record(name):
-            plan = kept_plan(spec, objects)
-            changed = difference(identity_of(spec), plain(plan.identity))
+        with recorded.reading_record(name):
+            plan = recorded.kept_plan(spec, objects)
+            changed = difference(recorded.identity_of(spec), recorded.plain(plan.identity))
         return StudyEngine(plan, opened, name, changed=changed)
 
     @property
@@ -373,57 +365,21 @@ class StudyEngine:
                 )
 
     def bounds(self, budget: Budget | None = None) -> Bounds:
-        """Return the limits of a budget, with defaults so that every study ends.
+        """Return the limits of a budget (by default the study's own), so that every study ends.
 
-        Without any limit, a study with measured metrics stops after 100 measurements, and one with
-        computed metrics only after 20,000 trials. An exhaustive or factorial study needs no
-        default: it ends when all its designs are done, and where nothing is measured a limit on
-        measurements has no effect. In a measured study with a limit on measurements only, trials
-        are limited to 20 per measurement, because some cost none.
-
-        Args:
-            budget: the budget; by default the study's own.
+        See :func:`~dse.study.stopping_bounds.bounds_of` for the limits that a budget leaves open.
         """
-        limits = budget or self.plan.budget
-        measurements, trials = limits.measurements, limits.trials
-        measured = bool(self.problem.measured)
-        whole = optimizer_traits(self.plan.optimizer, self.plan.objects).exhaustive or (
-            self.plan.optimizer.use == AUTO and searched_whole(self.problem)
-        )
-        free = (measurements, trials, limits.time_s, limits.cost) == (None, None, None, None)
-        if free and not whole:
-            measurements, trials = (100, None) if measured else (None, 20_000)
-        if measurements is not None and trials is None and not (whole and not measured):
-            trials = 20 * measurements if measured else measurements
-        if trials is not None:
-            trials += self.carried + self.attached
-        return Bounds(
-            measurements=measurements if measured else None,
-            trials=trials,
-            time_s=limits.time_s,
-            cost=limits.cost,
-            price_per_s=limits.price_per_s,
-            min_improvement=limits.min_improvement,
-            gap=limits.gap,
-            confidence=limits.confidence,
-        )
+        return bounds_of(self.plan, budget or self.plan.budget, self.carried + self.attached)
 
 
 def _begun(
     storage: Storage, name: str, plan: Plan, carried: Mapping[str, Any] | None, history: History
 ) -> Mapping[str, Any]:
     """Create a study, unless another process creates it first; return the stored specification."""
-    begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
+    begun = {**recorded.begun_with(plan), **({"carried": carried} if carried else {})}
     if plan.transfer_from:
         begun["prior"] = _left(plan, storage, whole=not carried).plain()
-    try:
-        storage.create(name, begun, history)
-    except StudyError:
-        others = storage.spec(name)
-        if others is None:
-            raise
-        return others
-    return begun
+    return create_study(storage, name, begun, history)
 
 
 def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
@@ -438,56 +394,6 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
             continue
         earlier = StudyEngine.load(one.study, one.storage or storage)
         spec = earlier.storage.spec(one.study) or {}
-        old = StudyLineage.of(earlier.plan, identity_of(spec))
+        old = StudyLineage.of(earlier.plan, recorded.identity_of(spec))
         found = found.joined(inherit_from(one.study, new, old, earlier.finished))
     return found if whole else replace(found, designs=())
-
-
-def check_name(name: str) -> None:
-    """Raise StudyError unless a new study may have this name.
-
-    Untrusted files may contain any name.
-
-    Raises:
-        StudyError: the name has characters other than letters, digits, '_', '-', '.' and spaces.
-    """
-    if not re.fullmatch(NAME, name) or not is_visible(name):
-        hint = "letters, digits, '_', '-', '.', spaces: --name NAME"
-        raise StudyError(f"{name[:60]!r} is no name", hint=hint)
-
-
-def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
-    """Return the error for a study that is not in a storage.
-
-    Args:
-        name: the name that was asked for.
-        kept: the names of the storage's studies.
-        url: the storage's URL, if known.
-    """
-    near = nearest(name, kept) or "no study is kept there"
-    return StudyError(
-        f"there is no study {name!r}{f' in {mask_url(url)}' if url else ''}",
-        hint=f"{near}; other storages: --storage URL",
-    )
-
-
-def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
-    """Return the storage at a URL, whose scheme selects the plug-in.
-
-    A missing SQLite file is treated as an empty storage; it is created only if a study ``begins``.
-
-    Raises:
-        PluginError: no storage plug-in has that scheme, or the text is a file name.
-        StorageError: the storage cannot be opened.
-    """
-    if not isinstance(url, str | Path):
-        return url
-    check_storage(str(url))
-    url = str(url)
-    scheme = url.partition(":")[0].partition("+")[0]
-    file = url.partition("///")[2].partition("?")[0]
-    named = scheme == "sqlite" and file not in ("", ":memory:")
-    if named and not begins and not os.path.exists(file):  # noqa: PTH110 - no error of long names
-        scheme, url = "memory", "memory://"
-    made: Storage = make("storages", scheme, url)
-    return made

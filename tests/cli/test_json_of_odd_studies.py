@@ -17,7 +17,8 @@ from dse.cli.app import app, main
 from dse.cli.json_schemas import schema
 from dse.cli.options import show_json
 from dse.core.trial import Ask
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 
 URL = "sqlite:///dse.db"
 

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.schema.history.without_storages import storageless, without_storages
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 
 URL = "postgresql+psycopg://me:hush-Qx7@host/dse"
 SPACE = "space: s\nparameters: {n: {ordinal: [1, 2, 4]}}\n"

@@ -12,7 +12,7 @@ from dse.cli.app import app
 from dse.errors import SpecErrors
 from dse.schema.history.recorded_specification import begun_with
 from dse.schema.study.plan import Plan, plan_of
-from dse.study.study_engine import opened_storage
+from dse.study.storage_access import opened_storage
 
 SYSTEMS = "[a100-dgx, h100-dgx, b200-dgx]"
 PLAN = {

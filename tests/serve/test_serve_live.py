@@ -23,7 +23,8 @@ from dse.serve.runners import Runner
 from dse.serve.server import application
 from dse.storage.memory import MemoryStorage
 from dse.study.replay import Replay
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 
 
 def until(asked, wanted, seconds: float = 300.0):

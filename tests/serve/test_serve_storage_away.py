@@ -16,7 +16,8 @@ from dse.errors import StorageError
 from dse.schema.study.budget import Budget
 from dse.serve.cached_value import CachedValue
 from dse.serve.snapshot_cache import StorageMonitor
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 from tests.browsing import soon
 
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")

@@ -225,7 +225,7 @@ WRONG = {
 
 @pytest.mark.parametrize("url", WRONG)
 def test_a_url_that_is_none_is_told_with_the_nearest_that_is(url, tmp_path, monkeypatch):
-    from dse.study.study_engine import opened_storage
+    from dse.study.storage_access import opened_storage
 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DseError) as caught:

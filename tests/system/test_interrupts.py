@@ -13,7 +13,8 @@ import pytest
 
 from dse.cli import interrupts
 from dse.core.design import Design
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, b: {integer: [1, 64]}}}"
 STUDY = """

@@ -24,7 +24,8 @@ import pytest
 
 from dse.core.trial import State
 from dse.study.replay import Replay
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 from dse.system.process_tree import descendants
 
 DRIVER = Path(__file__).with_name("acknowledging_driver.py")

@@ -10,7 +10,8 @@ from dse.cli.interrupts import stoppable
 from dse.core.trial import State
 from dse.errors import StorageUnavailableError
 from dse.storage.patience import Retrier
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 from dse.system.swallowed_interrupts import raise_lost_interrupt
 
 SPACE = "space: small\nparameters:\n  rows: {integer: [1, 1000]}\n"

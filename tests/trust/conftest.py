@@ -14,7 +14,8 @@ from dse.schema.space.space_loader import space_of
 from dse.schema.yaml.files import Files
 from dse.services.studies.study_transfer import restore_study, write_study_export
 from dse.storage.memory import MemoryStorage
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 
 SPACE = """
 space: stranger

@@ -21,7 +21,7 @@ from dse.services.studies.study_transfer import restore_study
 from dse.services.studies.trust_consent import named_programs
 from dse.storage.memory import MemoryStorage
 from dse.storage.trust import TRUST, add_import_mark, has_trust, trust
-from dse.study.study_engine import opened_storage
+from dse.study.storage_access import opened_storage
 from dse.system.terminal_text import is_visible
 
 SPACE = "{space: s, parameters: {a: {integer: [1, 6]}, b: {integer: [1, 4]}}}"

@@ -13,7 +13,7 @@ from dse.serve.access import AccessRules
 from dse.serve.downloads import _TAKEN
 from dse.serve.server import application
 from dse.serve.server_sent_events import Listeners
-from dse.study.study_engine import opened_storage
+from dse.study.storage_access import opened_storage
 from dse.testing.evaluator_contract import traced
 
 TOKEN = "a-token-that-nobody-guesses"

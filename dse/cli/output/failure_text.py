@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from dse.core.trial import State, Trial
 from dse.report.text.space_words import format_count
-from dse.study.study_engine import DEFAULT_STORAGE
+from dse.study.storage_access import DEFAULT_STORAGE
 from dse.system.credentials import storage_words
 
 _HEAD, _TAIL = 60, 240

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from dse.errors import DseError
 from dse.services.doctor.damage import damage_findings
 from dse.services.doctor.finding import Finding, Verdict
-from dse.study.study_engine import DEFAULT_STORAGE, opened_storage
+from dse.study.storage_access import DEFAULT_STORAGE, opened_storage
 from dse.system.credentials import mask_url
 
 _SLOW_S = 0.25

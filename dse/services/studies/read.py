@@ -14,7 +14,8 @@ import numpy as np
 from dse.analysis.runs import Run, is_swept
 from dse.core.values import Floats, Ints
 from dse.protocols import Storage
-from dse.study.study_engine import StudyEngine, opened_storage
+from dse.study.storage_access import opened_storage
+from dse.study.study_engine import StudyEngine
 
 LARGE_BYTES = 64 * 2**20
 """Database size from which on reading takes longer than starting processes."""

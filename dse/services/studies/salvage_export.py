@@ -20,7 +20,7 @@ from dse.schema.history.without_storages import storageless
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.source import shown
 from dse.services.studies.anonymize import nameless
-from dse.study.study_engine import DEFAULT_STORAGE, opened_storage
+from dse.study.storage_access import DEFAULT_STORAGE, opened_storage
 
 
 def salvage_study(

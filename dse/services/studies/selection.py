@@ -17,7 +17,7 @@ from dse.protocols import Storage
 from dse.schema.history.recorded_specification import kept_plan
 from dse.schema.study.measured_baselines import settle_baselines
 from dse.services.studies.read import stored_runs
-from dse.study.study_engine import DEFAULT_STORAGE, opened_storage, unknown_study
+from dse.study.storage_access import DEFAULT_STORAGE, opened_storage, unknown_study
 
 _PATTERN = re.compile(r"[*?\[]")
 

@@ -9,7 +9,7 @@ from dse.errors import StorageError
 from dse.interop.archive.salvage import DamageNotes, damage_text
 from dse.protocols import Storage, SupportsReading, SupportsSummaries
 from dse.report.schemas.study_schema import Forgotten, StudyRow
-from dse.study.study_engine import DEFAULT_STORAGE, opened_storage, unknown_study
+from dse.study.storage_access import DEFAULT_STORAGE, opened_storage, unknown_study
 
 MOST_CHECKED = 10_000
 """Largest number of rows that a listing checks, in 0.1 s; ``dse doctor`` checks all."""

@@ -27,7 +27,8 @@ from dse.services.studies.trust_consent import named_programs, trust_facts
 from dse.storage.trust import has_trust
 from dse.study.import_trials import begun
 from dse.study.proposers import CARRIED
-from dse.study.study_engine import DEFAULT_STORAGE, StudyEngine, check_name, opened_storage
+from dse.study.storage_access import DEFAULT_STORAGE, check_name, opened_storage
+from dse.study.study_engine import StudyEngine
 from dse.system.credentials import mask_url
 
 
