@@ -27,7 +27,7 @@ from dse.evaluation.reporting import Watcher, unheard
 from dse.optimizers.random_search import RandomSearch
 from dse.protocols import Storage, Task
 from dse.storage.memory import MemoryStorage
-from dse.study.clock import Clock
+from dse.study.asking import Clock
 from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 from dse.study.loop import Loop

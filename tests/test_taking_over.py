@@ -16,11 +16,11 @@ from dse.executors.serial import Serial
 from dse.optimizers.random_search import RandomSearch
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.clock import Clock
+from dse.study.asking import Clock
 from dse.study.history import TrialHistory
 from dse.study.lease import Lease
 from dse.study.loop import Loop
-from dse.study.no_optimizer import NoOptimizer
+from dse.study.proposers import NoOptimizer
 from dse.study.replay import Replay
 from dse.study.stopping_bounds import Bounds
 from dse.study.study_engine import StudyEngine

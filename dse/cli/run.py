@@ -196,7 +196,7 @@ def _wait(study: Any, stated: str | None) -> None:
         DseError: the value of ``--storage-patience`` is not a time.
     """
     from dse.errors import SpecError
-    from dse.schema.study.retries_and_resources import patience_of
+    from dse.schema.study.run_sections import patience_of
 
     if stated is None:
         return

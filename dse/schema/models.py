@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dse.core.expressions.parser import RESERVED
 
 NAME = r"\w[\w.\- ]*"
 """Regular expression of a study's name, which must be valid in file names and as an argument."""
@@ -335,3 +338,16 @@ class PartialStudySpec(StudySpec):
     space: str = ""
     evaluators: dict[str, EvaluatorSpec] = {}
     objectives: list[ObjectiveSpec] = []
+
+
+NAME_HINT = "letters, digits and '_', a letter first, and no word of the expression language"
+
+_LONGEST = 200
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def is_name(text: str) -> bool:
+    """Return whether the text is a valid name: identifiers joined by dots, none a reserved word."""
+    return len(text) <= _LONGEST and all(
+        _WORD.fullmatch(word) and word not in RESERVED for word in text.split(".")
+    )

@@ -7,15 +7,33 @@ the others.
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Set
 from dataclasses import replace
 
 from dse.core.trial import Queue, Take, Trial
 from dse.protocols import Queueing
-from dse.study.clock import Clock
 from dse.study.history import TrialHistory
 from dse.study.lease import LOOK_S, Lease
 from dse.study.lookahead import Lookahead
+
+
+class Clock:
+    """Monotonic clock of this process."""
+
+    def now_s(self) -> float:
+        """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for a number of seconds."""
+        time.sleep(seconds)
+
+    def draw_s(self, low_s: float, high_s: float) -> float:
+        """Draw a uniform waiting time, so that drivers that start together do not synchronize."""
+        return random.uniform(low_s, high_s)  # noqa: S311 - no secret, and never recorded
+
 
 _LOOK_PER_DRIVER_S = 0.1
 """Liveness-check interval in seconds per driver, as both the cost and number of checks grow."""

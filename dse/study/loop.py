@@ -31,9 +31,8 @@ from dse.protocols import (
     ReportsIntermediate,
     traits_of,
 )
-from dse.study.asking import AskCoordinator
+from dse.study.asking import AskCoordinator, Clock
 from dse.study.claimed_trials import ClaimedTrials, Times
-from dse.study.clock import Clock
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialFidelities, TrialHistory
 from dse.study.lease import Lease

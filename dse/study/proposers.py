@@ -1,20 +1,20 @@
-"""Factory of a study's optimizers from the names by which the record refers to them."""
+"""The engine's own optimizers, and the factory of optimizers from their names in the record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dse.core.design import Design
-from dse.core.trial import Event
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
 from dse.optimizers.bayesian.front_completion import Completion
+from dse.optimizers.support.unseen_designs import fresh
 from dse.protocols import Optimizer
 from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugin_checks import AUTO
 from dse.schema.study.python_optimizers import make_optimizer
-from dse.study.first_designs import FirstDesigns
-from dse.study.no_optimizer import NoOptimizer
 from dse.study.scenario_optimizer import ScenarioOptimizer, for_free
 
 # Names of the engine's own optimizers in the record; plug-in names have no brackets.
@@ -75,3 +75,36 @@ def list_given_designs(plan: Plan, inherited: Inherited) -> list[Design]:
     """Return the designs evaluated before the optimizer's: from earlier studies, then baselines."""
     baselines = [Design(d) for d in plan.problem.baselines]  # type: ignore[arg-type]
     return list(dict.fromkeys([*inherited.designs, *baselines]))
+
+
+class NoOptimizer:
+    """Optimizer that never suggests a design."""
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002
+        return []
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        """Ignore the finished trials."""
+
+    def events(self) -> list[Event]:
+        return []
+
+
+class FirstDesigns:
+    """Optimizer that suggests one random legal design that is neither finished nor pending."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._finished_designs: list[Design] = []
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002
+        rng = self._problem.rng(len(self._finished_designs))
+        if self._finished_designs:
+            return fresh(self._problem.space, 1, rng, {*self._finished_designs, *pending})
+        return self._problem.space.sample(1, rng).designs()
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._finished_designs += [trial.design for trial in finished]
+
+    def events(self) -> list[Event]:
+        return []

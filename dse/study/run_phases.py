@@ -31,7 +31,7 @@ from dse.schema.study.budget import CONFIDENCE
 from dse.schema.study.measured_baselines import check_baselines, settle_baselines
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugin_checks import AUTO, build_early_stopping_error, optimizer_traits
-from dse.schema.study.thinking_share import thinking_of
+from dse.schema.study.run_sections import thinking_of
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.study.early_stop_watch import EarlyStopMonitor

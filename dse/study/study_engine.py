@@ -20,10 +20,10 @@ from dse.core.trials import Trials
 from dse.errors import StudyError
 from dse.protocols import NEW, Executor, Storage, missing_reason
 from dse.schema.history import recorded_specification as recorded
-from dse.schema.history.differences import difference
 from dse.schema.history.earlier_studies import inherit_from
 from dse.schema.history.inherited import Inherited
 from dse.schema.history.lineage import StudyLineage
+from dse.schema.history.recorded_specification import difference
 from dse.schema.models import PluginSpec
 from dse.schema.study.budget import Budget
 from dse.schema.study.measured_baselines import settle_baselines

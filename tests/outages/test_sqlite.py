@@ -21,7 +21,7 @@ from dse.cli.run import STORAGE_AWAY
 from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.errors import OutageError, SpecError, SpecErrors, StorageError, StorageRefusedError
-from dse.schema.study.retries_and_resources import patience_of
+from dse.schema.study.run_sections import patience_of
 from dse.storage.memory import MemoryStorage
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import retry_calls

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dse.errors import DseError, SpecError, SpecErrors, nearest
-from dse.schema.history.differences import difference
+from dse.schema.history.recorded_specification import difference
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import Files
 from dse.services.doctor.check_files import judged_file

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.history.differences import difference
+from dse.schema.history.recorded_specification import difference
 from dse.schema.study.plan import plan_of
 
 SPACE = """

@@ -24,7 +24,7 @@ from dse.core.expressions.syntax import Name
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import DseError, SpecError, nearest
-from dse.schema.models import Scalar
+from dse.schema.models import NAME_HINT, Scalar, is_name
 from dse.schema.space.compound_parameter_parser import structured_of
 from dse.schema.space.file import Fragment, Stated
 from dse.schema.space.fix_narrow import Settlement
@@ -35,7 +35,6 @@ from dse.schema.space.space_file_models import STRUCTURED, ParameterSpec
 from dse.schema.space.tables.grids import grid_of
 from dse.schema.space.tables.table_space import table_space
 from dse.schema.yaml.files import Files, resolve_path
-from dse.schema.yaml.names import NAME_HINT, is_name
 
 MAX_CHAIN = 12
 """Maximum length of a chain of dependent domains; each level is one level of recursion."""

@@ -26,7 +26,7 @@ from dse.schema.study.fixed_inputs import FixedInputs
 from dse.schema.study.formula_evaluators import expand_formulas
 from dse.schema.study.objectives import SymbolTable
 from dse.schema.study.repeats import Replicated
-from dse.schema.study.retries_and_resources import check_exclusive, gpus_of, memory_of
+from dse.schema.study.run_sections import check_exclusive, gpus_of, memory_of
 from dse.schema.study.scenarios import (
     ANYWHERE,
     Scenarios,

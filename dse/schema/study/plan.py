@@ -30,16 +30,15 @@ from dse.schema.models import (
     StudySpec,
 )
 from dse.schema.space.space_loader import LegibleSpace, legible_space
-from dse.schema.study.asked_formulas import AskedFormulas
 from dse.schema.study.assumptions import Assumption, assumptions_of
 from dse.schema.study.budget import Budget
 from dse.schema.study.claims import Claim
 from dse.schema.study.evaluators import Bindings, EvaluatorSet
 from dse.schema.study.fidelities import stages_of
-from dse.schema.study.formulas import problems_alone
+from dse.schema.study.formulas import AskedFormulas, problems_alone
 from dse.schema.study.kinds import is_space
 from dse.schema.study.plugin_checks import AUTO, check_is_space
-from dse.schema.study.retries_and_resources import patience_of, retries_of
+from dse.schema.study.run_sections import patience_of, retries_of
 from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers

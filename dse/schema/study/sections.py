@@ -25,7 +25,6 @@ from dse.schema.study.budget import Budget, budget_of
 from dse.schema.study.claim_rules import judging_metrics
 from dse.schema.study.claims import Claim, ClaimReader, claims_of
 from dse.schema.study.designs import legal_design
-from dse.schema.study.early_stopping_section import early_of
 from dse.schema.study.evaluators import Bindings
 from dse.schema.study.fidelities import Ladders, ladder_of
 from dse.schema.study.formulas import FormulaParser
@@ -50,8 +49,7 @@ from dse.schema.study.plugin_checks import (
     optimizer_traits,
 )
 from dse.schema.study.python_optimizers import Objects, is_python_optimizer, knows_optimizer
-from dse.schema.study.retries_and_resources import patience_of
-from dse.schema.study.thinking_share import check_thinking
+from dse.schema.study.run_sections import check_thinking, early_of, patience_of
 from dse.schema.study.written_units import (
     check_units,
     with_objective_unit,

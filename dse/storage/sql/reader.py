@@ -20,8 +20,7 @@ from dse.storage.sql.queue import office
 from dse.storage.sql.statements import COUNTS, Study, has_sound_counts, spec_of
 from dse.storage.sql.tables import pages as pages_table
 from dse.storage.sql.tables import trials as trials_table
-from dse.storage.sql.trial_columns import trials_of
-from dse.storage.sql.trial_rows import COLUMNS, NOTHING
+from dse.storage.sql.trial_rows import COLUMNS, NOTHING, trials_of
 
 PIECE = 4096
 """Rows per chunk: fewer than those for which pyarrow is loaded, which takes 40 MB."""

@@ -18,8 +18,7 @@ from dse.storage.checks import check_trials_exist, missing
 from dse.storage.sql import trial_pages as pages
 from dse.storage.sql.codec import build_damage_error, checksum, parse_json
 from dse.storage.sql.tables import studies, trials
-from dse.storage.sql.trial_columns import trials_of
-from dse.storage.sql.trial_rows import COLUMNS, TrialStateRow, standing_of
+from dse.storage.sql.trial_rows import COLUMNS, TrialStateRow, standing_of, trials_of
 from dse.storage.sql.trial_rows import Row as TrialRow
 
 Study = Row[Any]

@@ -21,10 +21,10 @@ from dse.core.inspection.fingerprint import form, without_strangers
 from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import SpecError
+from dse.schema.models import is_name
 from dse.schema.space.parameters.number_text import spell_number
 from dse.schema.space.rule_parser import units_of
 from dse.schema.space.rules.literal_units import with_units
-from dse.schema.yaml.names import is_name
 from dse.units import dimensions, units
 
 _LOOKUP = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)

@@ -22,12 +22,12 @@ from dse.core.parameter import Parameter, Real
 from dse.core.space import DesignSpace
 from dse.core.values import Value
 from dse.errors import SpecError
+from dse.schema.models import NAME_HINT, is_name
 from dse.schema.space.declared_parameters import domain_of, list_of, shared_domain
 from dse.schema.space.export.rule_text import RuleWriter
 from dse.schema.space.parameters.domains import Amount
 from dse.schema.space.parameters.number_text import spell_number
 from dse.schema.space.tables.cells import cell
-from dse.schema.yaml.names import NAME_HINT, is_name
 from dse.schema.yaml.source import MAX_BYTES
 from dse.schema.yaml.writer import yaml_text
 from dse.units import units
