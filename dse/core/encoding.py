@@ -1,4 +1,4 @@
-"""Numeric encoding of designs as points of the unit cube, for surrogates, and its inverse."""
+"""Numeric encoding of designs as points of the unit cube, for surrogates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.batch import Batch, Column
-from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Choice, Finite, Parameter, Real
 from dse.core.space import DesignSpace
 from dse.core.values import Floats, Value
@@ -85,32 +84,6 @@ def encoded_designs(space: DesignSpace, designs: Sequence[Mapping[str, Value]]) 
                 block.parameter, designs[row].get(block.parameter.name)
             )
     return points
-
-
-def decode_points(space: DesignSpace, points: Floats) -> Batch:
-    """Decode points, (n, coordinates), to the nearest legal designs; the inverse of encoding.
-
-    A point whose real parameters violate a rule gives no design.
-    """
-    layout = {block.parameter.name: points[:, block.start : block.stop] for block in blocks(space)}
-    codes = [
-        nearest(
-            component,
-            np.column_stack([_codes(p, layout[p.name]) for p in component.parameters]),
-        )
-        for component in space.legal.components
-    ]
-    reals = [np.clip(layout[real.name][:, 0], 0.0, 1.0) for real in space.legal.reals]
-    shares = np.column_stack(reals) if reals else np.zeros((len(points), 0))
-    return space.legal.assemble(codes, space.legal.simplex_shares(shares))
-
-
-def _codes(parameter: Finite, coordinates: Floats) -> NDArray[np.int32]:
-    """Return the index of the parameter value nearest to each point's coordinates, (n,)."""
-    if _width(parameter) > 1:
-        return np.argmax(coordinates, axis=1).astype(np.int32)
-    gaps = np.abs(coordinates - _ranks(parameter)[None, :])
-    return np.argmin(gaps, axis=1).astype(np.int32)
 
 
 def _coordinate_of(parameter: Parameter, value: Value | None) -> Floats:

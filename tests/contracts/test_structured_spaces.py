@@ -8,7 +8,6 @@ import pytest
 
 from dse import registry
 from dse.core.batch import Batch
-from dse.core.encoding import decode_points, encoded
 from dse.core.metric import Metrics
 from dse.core.space import DesignSpace
 from dse.core.variation import cross_parents, mutate_designs
@@ -127,22 +126,6 @@ def test_the_rest_of_the_shares_goes_to_those_that_are_not_fixed():
     assert np.abs(shares.sum(axis=1) - 1).max() < 1e-12
     assert shares[:, 0].mean() == pytest.approx(0.25, abs=0.01)
     assert legal(space, drawn.take(np.arange(50)))
-
-
-def test_decoding_finds_every_design_back(space):
-    batch = space.sample(100, np.random.default_rng(5))
-    found = decode_points(space, encoded(space, batch))
-    for one, other in zip(batch.designs(), found.designs(), strict=True):
-        assert one.keys() == other.keys()
-        assert all(
-            other[n] == (pytest.approx(v) if n[:5] == "share" else v) for n, v in one.items()
-        )
-
-
-def test_decoding_any_point_gives_a_legal_design(space):
-    points = encoded(space, space.sample(50, np.random.default_rng(6)))
-    shaken = np.clip(points + np.random.default_rng(7).normal(0, 0.3, points.shape), 0, 1)
-    assert legal(space, decode_points(space, shaken))
 
 
 @pytest.mark.parametrize(

@@ -218,19 +218,11 @@ class Legal:
     def shares(self, batch: Batch) -> Floats:
         """Return each real parameter's position in its range, from 0 to 1, (n, r).
 
-        The position of an inactive parameter is 0.5.
+        The position of an inactive parameter is 0.5. Those of the members of a simplex are
+        quantiles of exponential variates that, divided by their sum, give the members' values.
         """
         rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
         shares = np.column_stack(rows) if rows else np.zeros((len(batch), 0))
-        return self.simplex_shares(shares)
-
-    def simplex_shares(self, shares: Floats) -> Floats:
-        """Replace the positions of simplex members in ``shares``, (n, r), by quantiles.
-
-        These are the quantiles of exponential variates that, divided by their sum, give the
-        members' values.
-        """
-        shares = shares.copy()
         for places in self.simplexes:
             shares[:, places] = -np.expm1(-shares[:, places] * len(places))
         return shares

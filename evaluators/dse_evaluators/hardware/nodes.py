@@ -21,7 +21,6 @@ from dse_evaluators.accelerators.technology import (
 from dse_evaluators.readings import number
 
 SMALLEST_FITTED_NM, LARGEST_NM = NODES_NM
-SMALLEST_NM = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
