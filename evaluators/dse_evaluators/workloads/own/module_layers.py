@@ -88,7 +88,7 @@ def rounding_cache(module: nn.Module, signals: Signals) -> Iterator[None]:
     if form is not None and not places:
         raise EvaluationError(
             "the keys and values of this model cannot be rounded",
-            hint="leave out kv_cache: it applies to models read from safetensors",
+            hint="leave out kv_cache: it applies to decoders read from safetensors",
         )
     handles = [
         one.register_forward_hook(lambda _, __, given: torch.tensor(form.quantize(given.numpy())))
@@ -114,7 +114,7 @@ def round_inputs(layer: nn.Module, name: str, inputs: Tensor, signals: Signals) 
         inputs: its inputs, (..., inputs) or (n, channels, ...).
         signals: the formats.
     """
-    if signals.activations is None:
+    if signals.activations is None or not inputs.numel():  # an expert that no token is routed to
         return inputs
     window = _window(layer)
     if not window:

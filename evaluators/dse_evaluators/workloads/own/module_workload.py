@@ -71,7 +71,8 @@ class ModuleWorkload:
 
         with self._layers.hooked(watch):
             self._run(self.parameters, batches)
-        return {name: np.concatenate(rows) for name, rows in seen.items()}
+        found = {name: np.concatenate(rows) for name, rows in seen.items()}
+        return {name: rows for name, rows in found.items() if len(rows)}
 
     def outputs(
         self, parameters: Parameters, split: Split, signals: Signals

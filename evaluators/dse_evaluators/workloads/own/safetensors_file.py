@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from dse.errors import SpecError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.own_function import missing_file
 
+_INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError, ArithmeticError)
 _LONGEST_HEADER = 100_000_000  # bytes; the limit of the format
 _BYTES = {"F32": 4, "F16": 2, "BF16": 2}
 _SHARDS = "model.safetensors.index.json"
@@ -66,6 +69,25 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / name for name in names)
 
 
+def read_headers(folder: Path) -> dict[str, StoredTensor]:
+    """Return the arrays of a model's folder by name, without their values.
+
+    Args:
+        folder: the folder, with one safetensors file or with shards and their index.
+
+    Raises:
+        SpecError: a file is missing or damaged, or two files hold arrays of one name.
+    """
+    found: dict[str, StoredTensor] = {}
+    for path in weight_files(folder):
+        for name, tensor in read_header(path).items():
+            if name in found:
+                problem = f"{found[name].file.name} and {path.name} both hold {name}"
+                raise SpecError(problem, hint="copy or save the model again")
+            found[name] = tensor
+    return found
+
+
 def read_header(path: Path) -> dict[str, StoredTensor]:
     """Return the arrays of a safetensors file by name, without their values.
 
@@ -81,9 +103,11 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
     try:
         table = json.loads(text)
         rows = {name: row for name, row in table.items() if name != "__metadata__"}
-        return {name: _tensor(path, name, row, 8 + length) for name, row in rows.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        found = {name: _tensor(path, name, row, 8 + length) for name, row in rows.items()}
+    except _INVALID as error:
         raise _damaged(path, "its header is not valid") from error
+    _check_disjoint(path, found)
+    return found
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -103,9 +127,17 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
+def _check_disjoint(path: Path, tensors: Mapping[str, StoredTensor]) -> None:
+    """Raise SpecError if two arrays share bytes of the file."""
+    ordered = sorted(tensors.items(), key=lambda item: (item[1].start, item[1].end))
+    for (one, before), (other, after) in pairwise(ordered):
+        if after.start < before.end and after.start < after.end:
+            raise _damaged(path, f"{one} and {other} share bytes")
+
+
 def _tensor(path: Path, name: str, row: Mapping[str, Any], base: int) -> StoredTensor:
-    start, end = (int(one) + base for one in row["data_offsets"])
-    shape = tuple(int(one) for one in row["shape"])
+    start, end = (operator.index(one) + base for one in row["data_offsets"])
+    shape = tuple(operator.index(one) for one in row["shape"])
     if row["dtype"] not in _BYTES:
         raise SpecError(
             f"{path.name}: {name} is of type {row['dtype']}",

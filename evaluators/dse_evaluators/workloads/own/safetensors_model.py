@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.workloads.own.llama import LlamaConfig, LlamaDecoder
+from dse_evaluators.workloads.own.families.config_values import ConfigValues
+from dse_evaluators.workloads.own.families.family import TransformerFamily, family_of
 from dse_evaluators.workloads.own.module_layers import ModuleLayers
 from dse_evaluators.workloads.own.module_workload import ModuleWorkload
 from dse_evaluators.workloads.own.own_data import OwnData
 from dse_evaluators.workloads.own.own_quality import Quality
 from dse_evaluators.workloads.own.safetensors_file import (
     StoredTensor,
-    read_header,
+    read_headers,
     read_json,
-    weight_files,
 )
 from dse_evaluators.workloads.workload import Layout, Workload
 
-_HEAD = "lm_head.weight"
+_UNFIT = "config.json and the weights must be of one model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matched:
+    """Module without values, its family, and the stored tensor of each parameter by name."""
+
+    module: nn.Module
+    family: TransformerFamily
+    stored: Mapping[str, StoredTensor]
+
+    def is_turned(self, name: str) -> bool:
+        return re.search(self.family.turned, name) is not None
 
 
 def folder_layout(folder: Path) -> Layout:
     """Return the parameters' shapes and compressible layers of a folder, from its headers.
 
+    Args:
+        folder: the folder with ``config.json``.
+
     Raises:
         SpecError: a file is missing or damaged, or the weights do not fit ``config.json``.
     """
-    decoder, _ = _match_weights(folder)
-    found = ModuleLayers.of(decoder)
-    shapes = {name: tuple(one.shape) for name, one in decoder.named_parameters()}
+    matched = _match_weights(folder)
+    found = ModuleLayers.of(matched.module)
+    shapes = {name: tuple(one.shape) for name, one in matched.module.named_parameters()}
     return Layout(shapes=shapes, layers=tuple(found.used_by), kept=found.kept)
 
 
@@ -48,46 +66,87 @@ def load_folder(
         qualities: the quality metrics.
 
     Raises:
+        SpecError: a file is missing or damaged, the weights do not fit ``config.json``, or an
+            encoder is to predict next tokens.
+    """
+    matched = _match_weights(folder)
+    needs_labels = any(one.needs == "labels" for one in qualities)
+    if matched.family.is_encoder and needs_labels and data is not None and data.targets is None:
+        raise SpecError(
+            f"{label} is an encoder, which predicts no next token",
+            hint="give targets in data, or quality: cosine, which needs none",
+        )
+    _fill(matched)
+    return ModuleWorkload(name=label, module=matched.module, data=data, qualities=qualities)
+
+
+def _fill(matched: _Matched) -> None:
+    """Give each parameter of the module its stored values; tied ones stay one parameter."""
+    module = matched.module
+    filled: dict[int, nn.Parameter] = {}
+    for name, parameter in list(module.named_parameters(remove_duplicate=False)):
+        if id(parameter) not in filled:
+            array = matched.stored[name].read()
+            values = torch.tensor(array.T if matched.is_turned(name) else array).contiguous()
+            filled[id(parameter)] = nn.Parameter(values, requires_grad=False)
+        owner, _, last = name.rpartition(".")
+        setattr(module.get_submodule(owner), last, filled[id(parameter)])
+
+
+def _match_weights(folder: Path) -> _Matched:
+    """Build the module without values, and find the stored tensor of each parameter.
+
+    Raises:
         SpecError: a file is missing or damaged, or the weights do not fit ``config.json``.
     """
-    decoder, stored = _match_weights(folder)
-    values = {name: torch.tensor(one.read()) for name, one in stored.items()}
-    decoder.load_state_dict(values, strict=False, assign=True)
-    if decoder.config.tie_word_embeddings:
-        decoder.lm_head.weight = decoder.model.embed_tokens.weight
-    return ModuleWorkload(name=label, module=decoder, data=data, qualities=qualities)
-
-
-def _match_weights(folder: Path) -> tuple[LlamaDecoder, dict[str, StoredTensor]]:
-    """Return the decoder without values, and the stored tensor of each parameter."""
-    config = LlamaConfig.of(read_json(folder / "config.json"))
+    content = read_json(folder / "config.json")
+    family = family_of(content)
+    named = _renamed(family, read_headers(folder))
     with torch.device("meta"):
-        decoder = LlamaDecoder(config)
-    stored: dict[str, StoredTensor] = {}
-    for path in weight_files(folder):
-        stored |= read_header(path)
-    shapes = {name: tuple(one.shape) for name, one in decoder.named_parameters()}
-    tied = {_HEAD} if config.tie_word_embeddings else set()
-    _check_names(shapes, stored, tied)
+        module = family.build(ConfigValues(content, len(named)), named)
+    every = dict(module.named_parameters(remove_duplicate=False))
+    matched = _Matched(module=module, family=family, stored=named)
+    shapes = {name: tuple(one.shape) for name, one in module.named_parameters()}
+    _check_names(shapes, every, named)
     for name, shape in shapes.items():
-        if stored[name].shape != shape:
+        stored = named[name].shape[::-1] if matched.is_turned(name) else named[name].shape
+        if stored != shape:
             raise SpecError(
-                f"{stored[name].file.name}: {name} has the shape {stored[name].shape}, but "
-                f"config.json makes it {shape}",
-                hint="config.json and the weights must be of one model",
+                f"{named[name].file.name}: {name} has the shape {stored}, but config.json makes "
+                f"it {shape}",
+                hint=_UNFIT,
             )
-    return decoder, {name: stored[name] for name in shapes}
+    return matched
+
+
+def _renamed(
+    family: TransformerFamily, stored: Mapping[str, StoredTensor]
+) -> dict[str, StoredTensor]:
+    """Return the stored tensors by the names of the parameters, without those that are not used.
+
+    Two tensors of one parameter, of which files written by old programs have copies, are one.
+    """
+    found: dict[str, StoredTensor] = {}
+    for name, tensor in stored.items():
+        if family.rename(name):
+            found.setdefault(family.rename(name), tensor)
+    return found
 
 
 def _check_names(
-    shapes: Mapping[str, object], stored: Mapping[str, StoredTensor], tied: set[str]
+    shapes: Mapping[str, object], every: Mapping[str, object], stored: Mapping[str, StoredTensor]
 ) -> None:
-    """Raise SpecError unless the files hold exactly the parameters of the decoder."""
+    """Raise SpecError unless the files hold exactly the parameters of the model.
+
+    Args:
+        shapes: shape of each parameter.
+        every: the parameters by all their names; tied ones have two.
+        stored: the stored tensors.
+    """
     lacking = [name for name in shapes if name not in stored]
-    extra = [n for n in stored if n not in shapes and n not in tied and "rotary_emb" not in n]
+    extra = [name for name in stored if name not in every]
     if lacking:
         problem = f"the weights lack {lacking[0]} ({len(lacking)} missing)"
         raise SpecError(problem, hint=nearest(lacking[0], extra) or "is a shard missing?")
     if extra:
-        hint = "config.json and the weights must be of one model"
-        raise SpecError(f"the decoder has no parameter {extra[0]}", hint=hint)
+        raise SpecError(f"the model has no parameter {extra[0]}", hint=_UNFIT)

@@ -1,0 +1,1 @@
+"""Families of transformers that are read from ``config.json`` and safetensors."""
