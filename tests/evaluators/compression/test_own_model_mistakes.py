@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import warnings
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +19,7 @@ from torch import nn
 from dse.errors import DseError, EvaluationError, SpecErrors
 from dse.schema.study.plan import plan_of
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
+from dse_evaluators.workloads.own.own_function import OwnFunction
 from dse_evaluators.workloads.own.own_model import model_ref
 from tests.evaluators.compression.own_models import (
     MLP,
@@ -140,6 +144,57 @@ def test_pickled_model_is_never_opened(tmp_path, ending):
     (tmp_path / f"net{ending}").write_bytes(pickle.dumps(Bomb()))
     assert "is a pickle" in _message(str(tmp_path / f"net{ending}"))
     assert not (tmp_path / "ran").exists()
+
+
+def _exported_with_pickled_weight(folder: Path) -> Path:
+    """Write a torch.export archive whose first weight is a pickle that touches the file ran."""
+    exported = torch.export.export(nn.Linear(3, 2), (torch.zeros(1, 3),))
+    torch.export.save(exported, folder / "plain.pt2")
+
+    class Bomb:
+        def __reduce__(self):
+            return Path.touch, (folder / "ran",)
+
+    torch.save(Bomb(), folder / "bomb.pt")
+    config = "data/weights/model_weights_config.json"
+    with (
+        zipfile.ZipFile(folder / "plain.pt2") as plain,
+        zipfile.ZipFile(folder / "net.pt2", "w") as bad,
+    ):
+        for name in plain.namelist():
+            content = plain.read(name)
+            if name.endswith(config):
+                content = content.replace(b'"use_pickle": false', b'"use_pickle": true')
+            elif name.endswith("weight_0"):
+                content = (folder / "bomb.pt").read_bytes()
+            bad.writestr(name.replace("plain/", "net/"), content)
+    return folder / "net.pt2"
+
+
+def test_exported_archive_is_never_loaded(tmp_path):
+    path = _exported_with_pickled_weight(tmp_path)
+    message = _message(str(path))
+    assert "can run code" in message
+    assert "torch.onnx.export" in message
+    assert not (tmp_path / "ran").exists()
+
+
+def test_loading_an_exported_archive_runs_its_pickles(tmp_path):
+    path = _exported_with_pickled_weight(tmp_path)
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        torch.export.load(path)
+    assert (tmp_path / "ran").exists()  # once it does not, .pt2 may become a kind of model
+
+
+@pytest.mark.parametrize(
+    "text", ["raise SystemExit('3')\ndef make(): ...", "import sys\ndef make(): sys.exit('3')"]
+)
+def test_program_that_exits_is_an_error_of_the_model(tmp_path, text):
+    (tmp_path / "net.py").write_text(text)
+    function = OwnFunction.of(f"{tmp_path / 'net.py'}:make")
+    with pytest.raises(EvaluationError, match="SystemExit: 3"):
+        function.call()
 
 
 def _config(**changes):

@@ -71,10 +71,11 @@ class OwnFunction:
             try:
                 with _siblings(self.file.parent):
                     spec.loader.exec_module(module)
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # a program's sys.exit() is its failure
                 del sys.modules[module_name]
                 raise EvaluationError(
-                    f"{self.file} cannot be imported: {type(error).__name__}: {error}"
+                    f"{self.file} cannot be imported: {type(error).__name__}: {error}",
+                    hint="guard what is not for import: if __name__ == '__main__':",
                 ) from error
         found = getattr(sys.modules[module_name], self.name, None)
         if not callable(found):
@@ -106,7 +107,7 @@ def call_own(function: Callable[..., Any], text: str, *arguments: object) -> Any
     """
     try:
         return function(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise EvaluationError(f"{text} fails: {type(error).__name__}: {error}") from error
 
 

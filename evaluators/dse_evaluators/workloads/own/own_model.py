@@ -23,6 +23,7 @@ GIVEN = "given:"
 
 _PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
 _EXPORT = "torch.onnx.export, or safetensors.torch.save_file with a config.json, writes a file"
+_INSTEAD_OF_ARCHIVE = "torch.onnx.export writes a file; {python: net.py:make} may load the archive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +238,9 @@ def _mapping_origin(model: Mapping[Any, Any]) -> tuple[Any, str, str]:
 def _file_origin(path: Path) -> tuple[Any, str, str]:
     from dse_evaluators.workloads.own.own_readers import READERS, reader_of
 
+    if path.suffix == ".pt2":
+        problem = f"{path.name} is a torch.export archive, whose loading can run code"
+        raise SpecError(problem, hint=_INSTEAD_OF_ARCHIVE)
     if path.suffix in _PICKLED:
         problem = f"{path.name} is a pickle, which could run code, and is never read"
         raise SpecError(problem, hint=_EXPORT)
