@@ -11,10 +11,24 @@ from typing import Any, Literal
 from dse.errors import PluginError, nearest, raise_all
 
 Group = Literal[
-    "evaluators", "optimizers", "executors", "storages", "functions", "assets", "environments"
+    "evaluators",
+    "optimizers",
+    "executors",
+    "storages",
+    "functions",
+    "models",
+    "assets",
+    "environments",
 ]
 
-GROUPS: tuple[Group, ...] = ("evaluators", "optimizers", "executors", "storages", "functions")
+GROUPS: tuple[Group, ...] = (
+    "evaluators",
+    "optimizers",
+    "executors",
+    "storages",
+    "functions",
+    "models",
+)
 """Plug-in groups that a study can use; ``assets`` and ``environments`` are evaluator resources."""
 
 

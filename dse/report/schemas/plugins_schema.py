@@ -7,7 +7,14 @@ from typing import Literal
 from dse.report.schemas.base import Goal, Shape
 
 Kind = Literal[
-    "evaluators", "optimizers", "executors", "storages", "functions", "assets", "environments"
+    "evaluators",
+    "optimizers",
+    "executors",
+    "storages",
+    "functions",
+    "models",
+    "assets",
+    "environments",
 ]
 
 

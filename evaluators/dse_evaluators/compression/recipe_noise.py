@@ -84,7 +84,7 @@ class Noise:
         own = None if isinstance(self._model, str) else self._model
         self.starts = () if own is None else own.starts
         self.missing = "" if own is None else own.missing
-        self.pure = not self.starts and not self.missing
+        self.pure = own is None or (own.is_known and not self.starts)
         self._recipes = ModelRecipes.of(self._model, self.recipe, self.layers)
         self.reads = self._recipes.reads
         self.version = f"1-{edition_of(self._model)}"

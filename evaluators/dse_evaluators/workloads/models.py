@@ -1,7 +1,8 @@
 """Registry of the models that can be run, by the name that a study uses.
 
-Metrics and layer names are listed here, so that a study file can be checked without torch and
-without a model's assets.
+The functions that make them are entry points of the group ``dse.models``. Metrics and layer names
+of the built-in ones are listed here, so that a study file can be checked without torch and without
+a model's assets.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 from dse.core.metric import Metric
 from dse.errors import PluginError, nearest
 from dse_evaluators.workloads.judging import METRICS
+from dse_evaluators.workloads.model_factories import load_factory
 from dse_evaluators.workloads.workload import UserModel, Workload
 
 ModelRef = str | UserModel
@@ -24,9 +25,8 @@ ModelRef = str | UserModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadModel:
-    """Registered workload: its factory function, quality metrics and compressible layers."""
+    """Built-in workload: its quality metrics and compressible layers."""
 
-    maker: str  # module:function
     quality: tuple[str, ...]  # names in METRICS
     layers: tuple[str, ...]  # its `compressible`
 
@@ -37,9 +37,7 @@ class WorkloadModel:
 
 
 MODELS: Mapping[str, WorkloadModel] = {
-    name: WorkloadModel(
-        maker=row["maker"], quality=tuple(row["quality"]), layers=tuple(row["layers"])
-    )
+    name: WorkloadModel(quality=tuple(row["quality"]), layers=tuple(row["layers"]))
     for name, row in json.loads(
         Path(__file__).with_name("models.json").read_text(encoding="utf-8")
     ).items()
@@ -71,6 +69,5 @@ def workload_of(name: ModelRef) -> Workload:
     found = model_of(name)
     if not isinstance(found, WorkloadModel):
         return found.make()
-    module, _, function = found.maker.partition(":")
-    made: Workload = getattr(import_module(module), function)()
+    made: Workload = load_factory(str(name), built_in=True)()
     return made

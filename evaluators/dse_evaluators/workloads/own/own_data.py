@@ -18,6 +18,7 @@ from dse_evaluators.workloads.own.own_function import OwnFunction, digest, read_
 from dse_evaluators.workloads.own.own_identity import object_edition
 from dse_evaluators.workloads.own.own_splits import PARTS, Examples, make_splits, read_splits
 from dse_evaluators.workloads.own.own_table import TABLES, read_columns
+from dse_evaluators.workloads.own.plugin_model import PluginFunction
 
 _INPUTS = ("inputs", "x", "X", "images", "features", "tokens")
 _TARGETS = ("targets", "y", "Y", "labels", "target", "label")
@@ -73,6 +74,11 @@ class DataSource:
         """Description of the function that gives the data; empty for files and arrays."""
         return (self.origin.text,) if isinstance(self.origin, OwnFunction) else ()
 
+    @property
+    def is_deferred(self) -> bool:
+        """Whether the examples are made by a function that only an evaluation calls."""
+        return isinstance(self.origin, OwnFunction | PluginFunction)
+
     def load(self) -> OwnData:
         """Return the examples; a file or a function is read once per process.
 
@@ -118,7 +124,8 @@ def _source_of(value: object) -> DataSource:
         edition = digest(origin.edition.encode(), origin.name.encode())
     else:
         origin = value["arrays"] if "arrays" in value else value["python"]
-        edition = object_edition(origin)
+        is_plugin = isinstance(origin, PluginFunction)
+        edition = digest(origin.text.encode()) if is_plugin else object_edition(origin)
     held = tuple(sorted(settings.items()))
     return DataSource(
         edition=digest(edition.encode(), repr(held).encode()), origin=origin, settings=held

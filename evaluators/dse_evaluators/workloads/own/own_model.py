@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dse.core.metric import Metric
 from dse.errors import DseError, PluginError, SpecError, nearest
+from dse_evaluators.workloads.model_factories import distribution_of, registered_names
 from dse_evaluators.workloads.models import MODELS, ModelRef, model_of
 from dse_evaluators.workloads.own.own_data import DataSource, as_evaluation_error, data_source
 from dse_evaluators.workloads.own.own_function import OwnFunction, digest, missing_file
 from dse_evaluators.workloads.own.own_identity import object_edition
 from dse_evaluators.workloads.own.own_outputs import check_targets
 from dse_evaluators.workloads.own.own_quality import Quality, qualities_of
+from dse_evaluators.workloads.own.plugin_model import PluginFunction, plugin_parts
 from dse_evaluators.workloads.workload import Layout, Workload
 
 GIVEN = "given:"
@@ -63,7 +65,7 @@ class OwnModel:
     @property
     def is_known(self) -> bool:
         """Whether the layers are known without calling a function of the user."""
-        return not self.missing and not isinstance(self.origin, OwnFunction)
+        return not self.missing and not isinstance(self.origin, OwnFunction | PluginFunction)
 
     @cached_property
     def layout(self) -> Layout:
@@ -123,12 +125,38 @@ def model_ref(
         SpecError: a file cannot be read, the data is missing or does not fit the metrics.
     """
     if isinstance(model, str) and not _is_path(model) and not model.startswith(GIVEN):
-        for name, value in (("data", data), ("quality", quality)):
-            if model in MODELS and value is not None:
-                hint = "leave it out; a model of your own is a path, such as model: net.onnx"
-                raise SpecError(f"{model} has its own {name}", hint=hint, part=[name])
+        is_registered = model not in MODELS and model in registered_names()
+        _check_alone(model, data, quality, has_quality=not is_registered)
+        if is_registered:
+            return _registered(model, quality, runs=runs)
         _check_name(model)
         return model
+    return _own_model(model, data, quality, runs=runs)
+
+
+def _registered(name: str, quality: object, *, runs: bool) -> OwnModel:
+    """Return a model that another package registers."""
+    parts = plugin_parts(name)
+    try:
+        own = _own_model(
+            parts["model"], parts.get("data"), quality or parts.get("quality"), runs=runs
+        )
+    except SpecError as error:
+        origin = f"the model {name!r} of {distribution_of(name)}"
+        part = error.part if quality else ("model",)
+        raise SpecError(f"{origin}: {error.problem}", hint=error.hint, part=part) from error
+    return replace(own, label=name)
+
+
+def _check_alone(model: str, data: object, quality: object, *, has_quality: bool) -> None:
+    """Raise SpecError if data, or quality metrics, are given for a model that has its own."""
+    for name, value in (("data", data), ("quality", quality if has_quality else None)):
+        if (model in MODELS or model in registered_names()) and value is not None:
+            hint = "leave it out; a model of your own is a path, such as model: net.onnx"
+            raise SpecError(f"{model} has its own {name}", hint=hint, part=[name])
+
+
+def _own_model(model: object, data: object, quality: object, *, runs: bool) -> OwnModel:
     origin, edition, label = _origin_of(model)
     missing = ""
     if isinstance(origin, str):
@@ -169,7 +197,7 @@ def _check_own(own: OwnModel) -> None:
                 hint="layers are Linear, Conv1d, Conv2d, Embedding and attention projections",
                 part=["model"],
             )
-    if own.data is not None and not own.data.starts and not own.missing:
+    if own.data is not None and not own.data.is_deferred and not own.missing:
         try:
             check_targets(own.data.load(), own.qualities)
         except DseError as error:
@@ -185,11 +213,11 @@ def _source(data: object) -> DataSource | None:
 
 
 def _check_name(model: str) -> None:
-    """Raise PluginError unless a built-in model has this name."""
+    """Raise PluginError unless a model, built in or registered, has this name."""
     try:
         model_of(model)
     except PluginError as error:
-        hint = error.hint
+        hint = nearest(model, (*MODELS, *registered_names()))
         if Path(model).exists():
             hint = f"a file or folder is named by a path: ./{model}"
         elif not hint.startswith("did"):
@@ -219,6 +247,8 @@ def _origin_of(model: object) -> tuple[Any, str, str]:
             hint="a name, a path, {python: net.py:make}, or a torch.nn.Module",
             part=["model"],
         )
+    if isinstance(model, PluginFunction):
+        return model, digest(model.text.encode()), model.text
     return model, object_edition(model), type(model).__name__
 
 

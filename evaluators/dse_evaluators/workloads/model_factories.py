@@ -1,0 +1,80 @@
+"""Functions that make models, found as entry points of the group ``dse.models``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from dse.errors import PluginError
+
+_GROUP = "dse.models"
+_OURS = "dse_evaluators."
+_PROJECT = Path(__file__).parents[3] / "pyproject.toml"
+"""Project file of a source checkout; an installed package has none."""
+
+
+def registered_names() -> tuple[str, ...]:
+    """Return the names of the models that other packages register."""
+    return tuple(sorted(_others()))
+
+
+def distribution_of(name: str) -> str:
+    """Return the name and version of the package that registers a model.
+
+    Args:
+        name: a name of :func:`registered_names`.
+    """
+    found = _others()[name].dist
+    return "?" if found is None else f"{found.name} {found.version}"
+
+
+def load_factory(name: str, *, built_in: bool = False) -> Callable[[], Any]:
+    """Import the function that makes a model.
+
+    Args:
+        name: name of the model.
+        built_in: whether it is a model of this package; otherwise it is one of another package.
+
+    Raises:
+        PluginError: the function cannot be imported, or is not a function.
+    """
+    point = (_built_in() if built_in else _others())[name]
+    try:
+        found = point.load()
+    except (Exception, SystemExit) as error:  # other people's code
+        raise PluginError(
+            f"the model {name!r} cannot be imported: {type(error).__name__}: {error}",
+            hint=f"it is {point.value}",
+            part=["model"],
+        ) from error
+    if not callable(found):
+        hint = "a function without arguments"
+        raise PluginError(f"the model {name!r} is {point.value}, which is no function", hint=hint)
+    made: Callable[[], Any] = found
+    return made
+
+
+@cache
+def _others() -> Mapping[str, EntryPoint]:
+    found = sorted(entry_points(group=_GROUP))
+    return {point.name: point for point in found if not point.value.startswith(_OURS)}
+
+
+@cache
+def _built_in() -> Mapping[str, EntryPoint]:
+    """Return the entry points of this package.
+
+    A checkout whose installation is older than this group has them in its project file only.
+    """
+    found = {
+        point.name: point for point in entry_points(group=_GROUP) if point.value.startswith(_OURS)
+    }
+    if found or not _PROJECT.is_file():
+        return found
+    project = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]
+    rows = project["entry-points"][_GROUP]
+    return {name: EntryPoint(name, value, _GROUP) for name, value in rows.items()}
