@@ -54,7 +54,11 @@ class Session:
                 model, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime's errors have no class of their own
-            raise EvaluationError(f"onnxruntime cannot run the model: {error}") from error
+            first = str(error).strip().partition("\n")[0]
+            raise EvaluationError(
+                f"onnxruntime cannot run the model: {first:.300}",
+                hint="export it with an opset and operators that this onnxruntime supports",
+            ) from error
         self._input = self._session.get_inputs()[0].name
 
     def run(self, inputs: NDArray[np.generic]) -> list[Single]:

@@ -21,7 +21,7 @@ from dse_evaluators.workloads.own.module_layers import (
     rounding_cache,
 )
 from dse_evaluators.workloads.own.own_data import OwnData
-from dse_evaluators.workloads.own.own_outputs import OwnTask, table_of
+from dse_evaluators.workloads.own.own_outputs import OwnTask, check_finite, table_of
 from dse_evaluators.workloads.own.own_quality import Quality
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
@@ -152,9 +152,9 @@ def single_precision(module: nn.Module) -> nn.Module:
         if tensor.dtype in (torch.float64, torch.complex64, torch.complex128):
             hint = "convert it: module.float()"
             raise SpecError(f"{name} is of type {str(tensor.dtype)[6:]}", hint=hint)
-    for name, parameter in module.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise SpecError(f"{name} has an infinite value or NaN")
+    check_finite(
+        {name: one.detach().cpu().float().numpy() for name, one in module.named_parameters()}
+    )
     return copy.deepcopy(module).cpu().float().eval().requires_grad_(requires_grad=False)
 
 

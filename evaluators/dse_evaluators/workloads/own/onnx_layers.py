@@ -17,6 +17,8 @@ from dse_evaluators.workloads.workload import Layout
 _DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 """Domains of the operators that onnxruntime has."""
 
+_AGAIN = "copy the file, or export it with torch.onnx.export, again"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxLayer:
@@ -80,7 +82,7 @@ def onnx_edition(path: Path) -> str:
     try:
         model = onnx.load_model_from_string(content)
     except Exception as error:  # onnx does not export the error class of protobuf
-        raise SpecError(f"{path.name} is not an ONNX model: {error}") from error
+        raise SpecError(f"{path.name} is not an ONNX model: {error}", hint=_AGAIN) from error
     named = {
         entry.value
         for tensor in model.graph.initializer
@@ -90,7 +92,8 @@ def onnx_edition(path: Path) -> str:
     for name in sorted(named):
         inside = (path.parent / name).resolve().is_relative_to(path.parent.resolve())
         if not inside:
-            raise SpecError(f"{path.name} names weights outside its folder: {name!r}")
+            problem = f"{path.name} names weights outside its folder: {name!r}"
+            raise SpecError(problem, hint="keep the files of weights next to the model")
         if not (path.parent / name).is_file():
             raise missing_file(path.parent / name)
     return digest(content, *((path.parent / name).read_bytes() for name in sorted(named)))
@@ -112,7 +115,8 @@ def read_onnx(path: Path) -> OnnxFile:
         onnx.checker.check_model(model)
     except Exception as error:  # onnx does not export the error class of protobuf
         first = str(error).strip().partition("\n")[0]
-        raise SpecError(f"{path.name} is not a complete ONNX model: {first}") from error
+        problem = f"{path.name} is not a complete ONNX model: {first}"
+        raise SpecError(problem, hint=_AGAIN) from error
     _check_operators(model, path)
     if len(_inputs(model)) != 1:
         names = ", ".join(_inputs(model)) or "none"

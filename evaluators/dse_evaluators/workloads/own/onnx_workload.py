@@ -20,7 +20,7 @@ from dse_evaluators.workloads.onnx_runtime import (
 )
 from dse_evaluators.workloads.own.onnx_layers import OnnxLayer, read_onnx
 from dse_evaluators.workloads.own.own_data import OwnData
-from dse_evaluators.workloads.own.own_outputs import OwnTask, table_of
+from dse_evaluators.workloads.own.own_outputs import OwnTask, check_finite, table_of
 from dse_evaluators.workloads.own.own_quality import Quality
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
@@ -39,7 +39,7 @@ class OnnxWorkload:
         qualities: the quality metrics.
 
     Raises:
-        SpecError: the file is not a model that can be compressed.
+        SpecError: the file is not a model that can be compressed, or a weight is not finite.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class OnnxWorkload:
             one: self._turned(one, np.asarray(stored[one], dtype=np.float32))
             for one in self._file.layout.shapes
         }
+        check_finite(self.parameters)
         self.compressible = self._file.layout.layers
         self._task = OwnTask(label=name, source=data, qualities=tuple(qualities))
         self.metrics: Mapping[str, Metric] = self._task.metrics

@@ -180,7 +180,8 @@ def _load_data(source: DataSource) -> OwnData:
         raise SpecError(problem, hint="one target for each input")
     if words is not None:
         if len(words) != len(inputs):
-            raise SpecError(f"there are {len(inputs)} inputs and {len(words)} split names")
+            problem = f"there are {len(inputs)} inputs and {len(words)} split names"
+            raise SpecError(problem, hint="one split name for each input")
         return OwnData(inputs=inputs, targets=targets, parts=read_splits(words))
     calibration, test = (float(settings.get(key, usual)) for key, usual in _SHARES.items())
     shares = (calibration, 1 - calibration - test, test)

@@ -62,12 +62,18 @@ class OwnTask:
             split: ``search``, ``test`` or ``calibration``.
 
         Raises:
-            EvaluationError: the number of outputs does not fit the targets.
+            EvaluationError: an output is not finite, or the number of outputs does not fit the
+                targets.
         """
         if table.ndim == _SEQUENCES:
             cut = self.data.targets is None and self.data.inputs.dtype.kind == "i"
             table = table[:, :-1] if cut and table.shape[1] > 1 else table
             table = np.ascontiguousarray(table).reshape(-1, table.shape[-1])
+        if not np.isfinite(table).all():
+            raise EvaluationError(
+                f"the outputs of {self.label} have an infinite value or NaN",
+                hint="its formats may be too narrow, or the examples out of its range",
+            )
         self._check_outputs(table, self._targets(split))
         return table
 
@@ -142,6 +148,18 @@ def check_targets(data: OwnData, qualities: tuple[Quality, ...]) -> None:
             raise SpecError(f"{name} needs classes as targets", hint=hint, part=["quality"])
         if name == "auc" and set(np.unique(targets).tolist()) != {0, 1}:
             raise SpecError("auc needs targets 0 and 1", hint="accuracy or f1", part=["quality"])
+
+
+def check_finite(parameters: Mapping[str, Single]) -> None:
+    """Raise SpecError if a parameter of a model has an infinite value or NaN.
+
+    Args:
+        parameters: the parameters by name.
+    """
+    for name, array in parameters.items():
+        if not np.isfinite(array).all():
+            problem = f"{name} has an infinite value or NaN"
+            raise SpecError(problem, hint="export a checkpoint whose training did not diverge")
 
 
 def table_of(given: Any) -> Single:

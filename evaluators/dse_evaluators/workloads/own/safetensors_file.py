@@ -22,6 +22,7 @@ _LONGEST_HEADER = 100_000_000  # bytes; the limit of the format
 _BYTES = {"F32": 4, "F16": 2, "BF16": 2}
 _SHARDS = "model.safetensors.index.json"
 _ALONE = "model.safetensors"
+_AGAIN = "copy the folder, or save the model with save_pretrained, again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +60,12 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     index = read_json(folder / _SHARDS)
     shards = index.get("weight_map")
     if not isinstance(shards, Mapping) or not shards:
-        raise SpecError(f"{_SHARDS} has no weight_map")
+        raise SpecError(f"{_SHARDS} has no weight_map", hint=_AGAIN)
     names = sorted({str(name) for name in shards.values()})
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
-            raise SpecError(f"{_SHARDS} names {name!r}, which is no shard of this folder")
+            problem = f"{_SHARDS} names {name!r}, which is no shard of this folder"
+            raise SpecError(problem, hint="names of .safetensors files next to the index")
         if not (folder / name).is_file():
             raise missing_file(folder / name)
     return tuple(folder / name for name in names)
@@ -83,7 +85,7 @@ def read_headers(folder: Path) -> dict[str, StoredTensor]:
         for name, tensor in read_header(path).items():
             if name in found:
                 problem = f"{found[name].file.name} and {path.name} both hold {name}"
-                raise SpecError(problem, hint="copy or save the model again")
+                raise SpecError(problem, hint=_AGAIN)
             found[name] = tensor
     return found
 
@@ -121,9 +123,9 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise SpecError(f"{path.name} is not JSON: {error}") from error
+        raise SpecError(f"{path.name} is not JSON: {error}", hint=_AGAIN) from error
     if not isinstance(found, dict):
-        raise SpecError(f"{path.name} is not a mapping")
+        raise SpecError(f"{path.name} is not a mapping", hint=_AGAIN)
     return found
 
 
@@ -152,6 +154,4 @@ def _tensor(path: Path, name: str, row: Mapping[str, Any], base: int) -> StoredT
 
 
 def _damaged(path: Path, why: str) -> SpecError:
-    return SpecError(
-        f"{path.name} is not a complete safetensors file: {why}", hint="copy or save it again"
-    )
+    return SpecError(f"{path.name} is not a complete safetensors file: {why}", hint=_AGAIN)
