@@ -63,7 +63,11 @@ class Session:
 
     def run(self, inputs: NDArray[np.generic]) -> list[Single]:
         """Run the model with ``inputs`` as its first input; return all outputs."""
-        found: list[Single] = self._session.run(None, {self._input: inputs})
+        return self.run_named({self._input: inputs})
+
+    def run_named(self, inputs: Mapping[str, NDArray[np.generic]]) -> list[Single]:
+        """Run the model with inputs by name; return all outputs."""
+        found: list[Single] = self._session.run(None, dict(inputs))
         return found
 
 

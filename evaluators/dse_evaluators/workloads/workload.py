@@ -92,12 +92,14 @@ class Workload(Protocol):
 class Layout:
     """Shapes of a model's parameters by name, and the names of the compressible weights.
 
-    ``kept`` are other parameters of two or more axes, which stay in single precision.
+    ``kept`` are other parameters of two or more axes, which stay in single precision; ``inputs``
+    are the names of the model's inputs, if its file states them.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
     layers: tuple[str, ...]
     kept: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
 
 class UserModel(Hashable, Protocol):

@@ -40,7 +40,8 @@ class ModuleWorkload:
 
     Args:
         name: name of the model for messages.
-        module: the module; its first argument is a batch of inputs.
+        module: the module; its first argument is a batch of inputs, or its keyword arguments are
+            batches of inputs by name.
         data: the examples; without them, only the weights can be used.
         qualities: the quality metrics.
 
@@ -60,9 +61,9 @@ class ModuleWorkload:
         self.metrics: Mapping[str, Metric] = self._task.metrics
 
     def calibration(self) -> Mapping[str, Single]:
-        inputs = self._task.data.inputs_of("calibration")[:_MOST_CALIBRATING]
+        feeds = self._task.data.feeds_of("calibration")
         seen: dict[str, list[Single]] = {}
-        batches = list(_batches(inputs))
+        batches = list(_batches({n: one[:_MOST_CALIBRATING] for n, one in feeds.items()}))
 
         def watch(name: str, layer: nn.Module, signal: Tensor) -> Tensor:
             rows = calibration_rows(layer, signal, most=-(-4096 // len(batches)))
@@ -83,7 +84,7 @@ class ModuleWorkload:
             seen.add(name)
             return round_inputs(layer, name, signal, signals)
 
-        batches = list(_batches(self._task.data.inputs_of(split)))
+        batches = list(_batches(self._task.data.feeds_of(split)))
         hooks = self._layers.hooked(rounded) if signals.activations is not None else _nothing()
         with hooks, rounding_cache(self._module, signals):
             found = self._run(parameters, batches)
@@ -94,7 +95,13 @@ class ModuleWorkload:
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
         return self._task.quality(outputs, reference, split)
 
-    def _run(self, parameters: Parameters, batches: Sequence[Any]) -> list[Single]:
+    def _call(self, tensors: dict[str, Tensor], feeds: Mapping[str, Any]) -> Single:
+        """Return the outputs for a batch; several inputs are keyword arguments of the module."""
+        given = {name: torch.tensor(one) for name, one in feeds.items()}
+        args = (given.pop(""),) if "" in given else ()
+        return table_of(torch.func.functional_call(self._module, tensors, args, given))
+
+    def _run(self, parameters: Parameters, batches: Sequence[Mapping[str, Any]]) -> list[Single]:
         """Return the outputs of the module with these parameters, an array for each batch.
 
         Raises:
@@ -103,18 +110,14 @@ class ModuleWorkload:
         tensors = {name: torch.tensor(array) for name, array in parameters.items()}
         try:
             with deterministic(), torch.inference_mode(), _plain_attention():
-                return [
-                    table_of(
-                        torch.func.functional_call(self._module, tensors, (torch.tensor(one),))
-                    )
-                    for one in batches
-                ]
+                return [self._call(tensors, one) for one in batches]
         except DseError:
             raise
         except Exception as error:
-            shape = batches[0].shape[1:] if batches else ()
+            shapes = {name: one.shape[1:] for name, one in batches[0].items()} if batches else {}
+            shown = ", ".join(f"{name} {shape}".strip() for name, shape in shapes.items())
             raise EvaluationError(
-                f"{self.name} does not run on inputs of shape {shape} an example: "
+                f"{self.name} does not run on inputs of shape {shown} an example: "
                 f"{type(error).__name__}: {error}",
                 hint="data must have the inputs that the model's forward takes",
             ) from error
@@ -173,11 +176,12 @@ def parameters_of(module: nn.Module) -> dict[str, Single]:
     return arrays
 
 
-def _batches(inputs: Any) -> Iterator[Any]:
+def _batches(feeds: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield batches of inputs; few examples at a time of token ids, whose outputs are large."""
-    size = _BATCH_OF_TOKENS if inputs.dtype.kind == "i" else _BATCH
-    for start in range(0, len(inputs), size):
-        yield inputs[start : start + size]
+    first = next(iter(feeds.values()))
+    size = _BATCH_OF_TOKENS if first.dtype.kind == "i" and first.ndim > 1 else _BATCH
+    for start in range(0, len(first), size):
+        yield {name: one[start : start + size] for name, one in feeds.items()}
 
 
 @contextmanager

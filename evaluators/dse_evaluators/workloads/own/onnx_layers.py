@@ -107,7 +107,7 @@ def read_onnx(path: Path) -> OnnxFile:
 
     Raises:
         SpecError: it is not a complete model, an operator is unknown, a layer's weights are not
-            in single precision, or the model has several inputs.
+            in single precision, or the model has no input.
     """
     onnx = library("onnx")
     try:
@@ -118,9 +118,8 @@ def read_onnx(path: Path) -> OnnxFile:
         problem = f"{path.name} is not a complete ONNX model: {first}"
         raise SpecError(problem, hint=_AGAIN) from error
     _check_operators(model, path)
-    if len(_inputs(model)) != 1:
-        names = ", ".join(_inputs(model)) or "none"
-        raise SpecError(f"{path.name} must have one input; it has {names}")
+    if not graph_inputs(model):
+        raise SpecError(f"{path.name} has no input", hint="export it with an example input")
     _store_constants(onnx, model)
     layers = _find_layers(onnx, model, path)
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -132,7 +131,8 @@ def read_onnx(path: Path) -> OnnxFile:
         if tensor.data_type == onnx.TensorProto.FLOAT
     }
     kept = tuple(name for name, shape in shapes.items() if len(shape) > 1 and name not in layers)
-    layout = Layout(shapes=shapes, layers=tuple(layers), kept=kept)
+    inputs = tuple(graph_inputs(model))
+    layout = Layout(shapes=shapes, layers=tuple(layers), kept=kept, inputs=inputs)
     return OnnxFile(model=model, layers=layers, layout=layout)
 
 
@@ -145,9 +145,14 @@ def _check_operators(model: Any, path: Path) -> None:
             )
 
 
-def _inputs(model: Any) -> list[str]:
+def graph_inputs(model: Any) -> dict[str, Any]:
+    """Return the inputs of a model by name, each with its type.
+
+    Args:
+        model: an ONNX model.
+    """
     given = {tensor.name for tensor in model.graph.initializer}  # old files list weights as inputs
-    return [one.name for one in model.graph.input if one.name not in given]
+    return {one.name: one.type.tensor_type for one in model.graph.input if one.name not in given}
 
 
 def _store_constants(onnx: Any, model: Any) -> None:

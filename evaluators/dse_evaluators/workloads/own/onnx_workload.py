@@ -15,10 +15,11 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.onnx_runtime import (
     Session,
     all_initializers,
+    library,
     with_initializers,
     with_outputs,
 )
-from dse_evaluators.workloads.own.onnx_layers import OnnxLayer, read_onnx
+from dse_evaluators.workloads.own.onnx_layers import OnnxLayer, graph_inputs, read_onnx
 from dse_evaluators.workloads.own.own_data import OwnData
 from dse_evaluators.workloads.own.own_outputs import OwnTask, check_finite, table_of
 from dse_evaluators.workloads.own.own_quality import Quality
@@ -68,12 +69,11 @@ class OnnxWorkload:
             for name, uses in self._file.layers.items()
             if uses[0].operator != "Gather"
         }
-        inputs = self._task.data.inputs_of("calibration")[:_MOST_CALIBRATING]
-        graph_input = self._file.model.graph.input[0].name
-        names = sorted({one.signal for one in layers.values()} - {graph_input})
-        found: dict[str, NDArray[Any]] = {graph_input: inputs}
+        feeds = self._feeds("calibration")
+        found = {name: one[:_MOST_CALIBRATING] for name, one in feeds.items()}
+        names = sorted({one.signal for one in layers.values()} - feeds.keys())
         if names:
-            runs = self._run(with_outputs(self._content, names), inputs)
+            runs = self._run(with_outputs(self._content, names), found)
             found |= {name: np.concatenate(one) for name, one in zip(names, runs, strict=True)}
         rows = {
             name: _rows(one, self.parameters[name], found[one.signal])
@@ -95,46 +95,56 @@ class OnnxWorkload:
             if array is not self.parameters[name]
         }
         model = with_initializers(self._content, changed)
-        runs = self._run(model, self._task.data.inputs_of(split))
+        runs = self._run(model, self._feeds(split))
         return self._task.outputs(np.concatenate([table_of(one) for one in runs[0]]), split)
 
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
         return self._task.quality(outputs, reference, split)
 
-    def _run(self, model: bytes, inputs: NDArray[Any]) -> list[list[Single]]:
+    def _feeds(self, split: str) -> dict[str, NDArray[Any]]:
+        """Return the inputs of a split by the names and in the integer types of the graph."""
+        types = graph_inputs(self._file.model)
+        given = self._task.data.feeds_of(split)
+        if "" in given:
+            given = {next(iter(types)): given[""]}
+        return {name: _typed(array, types[name].elem_type) for name, array in given.items()}
+
+    def _run(self, model: bytes, feeds: Mapping[str, NDArray[Any]]) -> list[list[Single]]:
         """Return each output of the model, as a list of arrays, one for each batch.
 
         Raises:
             EvaluationError: onnxruntime cannot run the model on these inputs.
         """
-        size = self._batch_size(inputs)
+        count = len(next(iter(feeds.values())))
+        size = self._batch_size(count)
         session = Session(model)
         try:
             runs = [
-                session.run(inputs[start : start + size]) for start in range(0, len(inputs), size)
+                session.run_named({n: one[start : start + size] for n, one in feeds.items()})
+                for start in range(0, count, size)
             ]
         except DseError:
             raise
         except Exception as error:  # onnxruntime's errors have no class of their own
             first = str(error).strip().partition("\n")[0]
+            shown = ", ".join(f"{one.shape[1:]} an example ({one.dtype})" for one in feeds.values())
             raise EvaluationError(
-                f"{self.name} does not run on inputs of shape {inputs.shape[1:]} an example and "
-                f"type {inputs.dtype}: {first}",
+                f"{self.name} does not run on inputs of shape {shown}: {first}",
                 hint="data must have the inputs of the exported model",
             ) from error
         return [list(one) for one in zip(*runs, strict=True)]
 
-    def _batch_size(self, inputs: NDArray[Any]) -> int:
+    def _batch_size(self, count: int) -> int:
         """Return the number of examples in a run: the model's, if its first axis is fixed.
 
         Raises:
             EvaluationError: the model's fixed number does not divide the number of examples.
         """
-        axes = self._file.model.graph.input[0].type.tensor_type.shape.dim
+        axes = next(iter(graph_inputs(self._file.model).values())).shape.dim
         fixed = int(axes[0].dim_value) if len(axes) else 0
-        if fixed and len(inputs) % fixed:
+        if fixed and count % fixed:
             raise EvaluationError(
-                f"{self.name} takes exactly {fixed} examples at a time, not {len(inputs)}",
+                f"{self.name} takes exactly {fixed} examples at a time, not {count}",
                 hint="export it with a dynamic first axis, or with one example",
             )
         return fixed or _BATCH
@@ -143,6 +153,13 @@ class OnnxWorkload:
         """Return weights that the file stores as (inputs, outputs) transposed; others as is."""
         uses = self._file.layers.get(name)
         return np.ascontiguousarray(array.T) if uses and uses[0].is_turned else array
+
+
+def _typed(array: NDArray[Any], kind: int) -> NDArray[Any]:
+    """Return integers in the integer type of a graph's input, and other arrays unchanged."""
+    wanted = library("onnx").helper.tensor_dtype_to_np_dtype(kind)
+    is_whole = array.dtype.kind == "i" and wanted.kind in "iub"
+    return array.astype(wanted) if is_whole else array
 
 
 def _rows(layer: OnnxLayer, weight: Single, signal: NDArray[Any]) -> Single | None:

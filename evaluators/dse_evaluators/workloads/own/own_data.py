@@ -16,7 +16,13 @@ from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, PluginError, SpecError, nearest
 from dse_evaluators.workloads.own.own_function import OwnFunction, digest, read_own_file
 from dse_evaluators.workloads.own.own_identity import object_edition
-from dse_evaluators.workloads.own.own_splits import PARTS, Examples, make_splits, read_splits
+from dse_evaluators.workloads.own.own_splits import (
+    PARTS,
+    Examples,
+    join_inputs,
+    make_splits,
+    read_splits,
+)
 from dse_evaluators.workloads.own.own_table import TABLES, read_columns
 from dse_evaluators.workloads.own.plugin_model import PluginFunction
 
@@ -41,17 +47,25 @@ _SHARES = {"calibration": 0.2, "test": 0.4}
 class OwnData:
     """Examples of the user, with the split of each.
 
-    ``inputs`` is (n, ...): floats in single precision or integers; ``targets`` is (n, ...) or
-    ``None``; ``parts`` has the place of each example's split in ``PARTS``, (n,).
+    ``inputs`` is (n, ...): floats in single precision or integers; of several inputs, it is the
+    first, and ``named`` has all of them by name. ``targets`` is (n, ...) or ``None``; ``parts`` has
+    the place of each example's split in ``PARTS``, (n,).
     """
 
     inputs: Examples
     targets: Examples | None
     parts: Ints
+    named: Mapping[str, Examples] = field(default_factory=dict)
 
     def inputs_of(self, split: str) -> Examples:
         """Return the inputs of a split, ``calibration``, ``search`` or ``test``, (m, ...)."""
         return self.inputs[self.parts == PARTS.index(split)]
+
+    def feeds_of(self, split: str) -> dict[str, Examples]:
+        """Return the inputs of a split by name, each (m, ...); a single input has an empty name."""
+        chosen = self.parts == PARTS.index(split)
+        given = self.named or {"": self.inputs}
+        return {name: array[chosen] for name, array in given.items()}
 
     def targets_of(self, split: str) -> Examples | None:
         """Return the targets of a split, (m, ...); ``None`` if the data has no targets."""
@@ -165,12 +179,15 @@ def _check_ending(path: Path) -> None:
 @lru_cache(maxsize=16)
 def _load_data(source: DataSource) -> OwnData:
     settings = dict(source.settings)
-    inputs, targets, words = _read_origin(source.origin, settings)
-    inputs = _plain(inputs, "the inputs")
+    given, targets, words = _read_origin(source.origin, settings)
+    named = _named_inputs(given) if isinstance(given, Mapping) else {}
+    inputs = next(iter(named.values())) if named else _plain(given, "the inputs")
     if "length" in settings:
+        if named:
+            raise SpecError("length cuts one stream of token ids, not several inputs")
         inputs = _cut_windows(inputs, settings["length"])
     targets = None if targets is None else _plain(targets, "the targets")
-    if inputs.ndim < 2:
+    if inputs.ndim < 2 and not named:
         raise SpecError(
             f"the inputs have the shape {inputs.shape}",
             hint="(examples, ...); for a stream of token ids, length: 64 cuts it into examples",
@@ -182,11 +199,27 @@ def _load_data(source: DataSource) -> OwnData:
         if len(words) != len(inputs):
             problem = f"there are {len(inputs)} inputs and {len(words)} split names"
             raise SpecError(problem, hint="one split name for each input")
-        return OwnData(inputs=inputs, targets=targets, parts=read_splits(words))
+        return OwnData(inputs=inputs, targets=targets, parts=read_splits(words), named=named)
     calibration, test = (float(settings.get(key, usual)) for key, usual in _SHARES.items())
     shares = (calibration, 1 - calibration - test, test)
-    parts = make_splits(inputs, targets, shares, settings.get("seed", 0))
-    return OwnData(inputs=inputs, targets=targets, parts=parts)
+    examples = join_inputs([named[one] for one in sorted(named)]) if named else inputs
+    parts = make_splits(examples, targets, shares, settings.get("seed", 0))
+    return OwnData(inputs=inputs, targets=targets, parts=parts, named=named)
+
+
+def _named_inputs(given: Mapping[Any, Any]) -> dict[str, Examples]:
+    """Return several inputs by name, each of as many examples.
+
+    Raises:
+        SpecError: there is none, or they differ in the number of examples.
+    """
+    named = {str(name): _plain(one, f"the inputs {name!r}") for name, one in given.items()}
+    counts = {name: len(array) for name, array in named.items()}
+    if len(set(counts.values())) != 1:
+        listed = ", ".join(f"{name}: {count}" for name, count in counts.items()) or "none"
+        problem = f"the inputs differ in the number of examples: {listed}"
+        raise SpecError(problem, hint="the first axis of each is the examples")
+    return named
 
 
 def _read_origin(
@@ -236,7 +269,11 @@ def _columns(path: Path, settings: Mapping[str, Any]) -> tuple[Any, Any | None, 
 def _named_arrays(
     arrays: Mapping[str, Any], settings: Mapping[str, Any], place: str
 ) -> tuple[Any, Any | None, Examples | None]:
-    inputs = _pick(arrays, settings.get("inputs"), _INPUTS, place)
+    wanted = settings.get("inputs")
+    if isinstance(wanted, list | tuple):
+        inputs: Any | None = {one: _pick(arrays, one, (), place) for one in wanted}
+    else:
+        inputs = _pick(arrays, wanted, _INPUTS, place)
     if inputs is None:
         hint = f"name the array: inputs: {next(iter(arrays), 'x')}"
         raise SpecError(f"{place} has no array {' or '.join(_INPUTS)}", hint=hint)

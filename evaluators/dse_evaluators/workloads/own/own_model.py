@@ -12,7 +12,12 @@ from dse.core.metric import Metric
 from dse.errors import DseError, PluginError, SpecError, nearest
 from dse_evaluators.workloads.model_factories import distribution_of, registered_names
 from dse_evaluators.workloads.models import MODELS, ModelRef, model_of
-from dse_evaluators.workloads.own.own_data import DataSource, as_evaluation_error, data_source
+from dse_evaluators.workloads.own.own_data import (
+    DataSource,
+    OwnData,
+    as_evaluation_error,
+    data_source,
+)
 from dse_evaluators.workloads.own.own_function import OwnFunction, digest, missing_file
 from dse_evaluators.workloads.own.own_identity import object_edition
 from dse_evaluators.workloads.own.own_outputs import check_targets
@@ -199,10 +204,24 @@ def _check_own(own: OwnModel) -> None:
             )
     if own.data is not None and not own.data.is_deferred and not own.missing:
         try:
-            check_targets(own.data.load(), own.qualities)
+            data = own.data.load()
+            check_targets(data, own.qualities)
+            _check_inputs(own, data)
         except DseError as error:
             part = error.part or ("data",)
             raise SpecError(error.problem, hint=error.hint, part=part) from error
+
+
+def _check_inputs(own: OwnModel, data: OwnData) -> None:
+    """Raise SpecError unless the data has an input of each name that a model's file states."""
+    wanted = own.layout.inputs if own.is_known else ()
+    if not wanted or (len(wanted) == 1 and not data.named) or set(wanted) == set(data.named):
+        return
+    given = ", ".join(data.named) or "one without a name"
+    raise SpecError(
+        f"{own.label} has the inputs {', '.join(wanted)}, but the data has {given}",
+        hint=f"name arrays: data: {{file: data.npz, inputs: [{', '.join(wanted)}]}}",
+    )
 
 
 def _source(data: object) -> DataSource | None:

@@ -136,6 +136,8 @@ def check_targets(data: OwnData, qualities: tuple[Quality, ...]) -> None:
     targets = data.targets
     if targets is None and data.inputs.dtype.kind == "i" and data.inputs.ndim == 2:
         targets = data.inputs[:, 1:]
+    if data.named and data.targets is None:
+        targets = None  # the next token of one input among several may be padding
     for one in qualities:
         name = one.metric.name
         if one.needs in ("labels", "values") and targets is None:

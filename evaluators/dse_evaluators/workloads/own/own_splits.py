@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,16 @@ def make_splits(
         parts[places] = np.searchsorted(ends[:-1], rank, side="right")
     _check_parts(parts)
     return parts[group.reshape(-1)]
+
+
+def join_inputs(inputs: Sequence[Examples]) -> Examples:
+    """Return several inputs as one array of bytes, (n, bytes), which is equal where all are.
+
+    Args:
+        inputs: the inputs, each (n, ...).
+    """
+    rows = [np.ascontiguousarray(one).reshape(len(one), -1) for one in inputs]
+    return np.concatenate([one.view(np.uint8) for one in rows], axis=1)
 
 
 def read_splits(words: Examples) -> Ints:
