@@ -96,9 +96,8 @@ class BlockLayout:
     ) -> Single:
         """Return the tensor of these blocks, in its original shape and without padding."""
         sides = tuple(self.shape[a] for a in self.order)
-        return np.ascontiguousarray(
-            self.cut(table).reshape(sides).transpose(np.argsort(self.order))
-        )
+        turned = self.cut(table).reshape(sides).transpose(np.argsort(self.order))
+        return np.ascontiguousarray(turned).reshape(self.shape)  # a single number has no axis
 
 
 def _along(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:

@@ -34,9 +34,9 @@ FP16 = Dense("fp16")
 def axis_of(shape: tuple[int, ...]) -> Axis:
     """Return the axes of a layer's weights along which scales run: all inputs of an output.
 
-    The result is -1 for vectors.
+    The result is -1 for vectors, and no axis for a single number.
     """
-    return tuple(range(1, len(shape))) if len(shape) > 1 else -1
+    return -1 if len(shape) == 1 else tuple(range(1, len(shape)))
 
 
 def of_codes(form: Format, encoded: Encoded) -> Record:

@@ -111,8 +111,6 @@ def qualities_of(value: object) -> tuple[Quality, ...]:
     """
     if value is None:
         value = DEFAULT
-    if callable(value):
-        value = {"python": value}
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     found = tuple(_quality_of(one) for one in listed)
     names = [one.metric.name for one in found]
@@ -142,6 +140,8 @@ def mean_f1(
 
 
 def _quality_of(value: object) -> Quality:
+    if callable(value):
+        return _function_quality({"python": value})
     if isinstance(value, Mapping):
         return _function_quality(value)
     name = str(value)

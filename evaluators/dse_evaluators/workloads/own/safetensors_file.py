@@ -19,7 +19,15 @@ from dse_evaluators.workloads.own.own_function import missing_file
 
 _INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError, ArithmeticError)
 _LONGEST_HEADER = 100_000_000  # bytes; the limit of the format
-_BYTES = {"F32": 4, "F16": 2, "BF16": 2}
+_FLOATS = {"F32": 4, "F16": 2, "BF16": 2}
+_BYTES = {
+    **_FLOATS,
+    **dict.fromkeys(("F64", "I64", "U64"), 8),
+    **dict.fromkeys(("I32", "U32"), 4),
+    **dict.fromkeys(("I16", "U16"), 2),
+    **dict.fromkeys(("I8", "U8", "BOOL", "F8_E4M3", "F8_E5M2"), 1),
+}
+"""Bytes of an element by type; only floats of 16 and 32 bits are read."""
 _SHARDS = "model.safetensors.index.json"
 _ALONE = "model.safetensors"
 _AGAIN = "copy the folder, or save the model with save_pretrained, again"
@@ -34,6 +42,18 @@ class StoredTensor:
     shape: tuple[int, ...]
     start: int
     end: int
+
+    def check_kind(self, name: str) -> None:
+        """Raise SpecError unless the array is of a type that can be read.
+
+        Args:
+            name: its name, for the message.
+        """
+        if self.kind not in _FLOATS:
+            raise SpecError(
+                f"{self.file.name}: {name} is of type {self.kind}",
+                hint="save the weights in F32, F16 or BF16",
+            )
 
     def read(self) -> Single:
         """Return the array, widened to single precision."""
@@ -94,7 +114,7 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
     """Return the arrays of a safetensors file by name, without their values.
 
     Raises:
-        SpecError: the file is truncated or is not in this format, or an array is not of floats.
+        SpecError: the file is truncated or is not in this format.
     """
     size = path.stat().st_size
     with path.open("rb") as stream:
@@ -141,10 +161,8 @@ def _tensor(path: Path, name: str, row: Mapping[str, Any], base: int) -> StoredT
     start, end = (operator.index(one) + base for one in row["data_offsets"])
     shape = tuple(operator.index(one) for one in row["shape"])
     if row["dtype"] not in _BYTES:
-        raise SpecError(
-            f"{path.name}: {name} is of type {row['dtype']}",
-            hint="save the weights in F32, F16 or BF16",
-        )
+        problem = f"{path.name}: {name} is of type {row['dtype']!r:.40}"
+        raise SpecError(problem, hint="save the weights in F32, F16 or BF16")
     size = _BYTES[row["dtype"]] * math.prod(shape)
     if min(shape, default=0) < 0 or not base <= start <= end <= path.stat().st_size:
         raise _damaged(path, f"{name} lies outside the file")

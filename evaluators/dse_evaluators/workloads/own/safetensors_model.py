@@ -109,6 +109,7 @@ def _match_weights(folder: Path) -> _Matched:
     shapes = {name: tuple(one.shape) for name, one in module.named_parameters()}
     _check_names(shapes, every, named)
     for name, shape in shapes.items():
+        named[name].check_kind(name)
         stored = named[name].shape[::-1] if matched.is_turned(name) else named[name].shape
         if stored != shape:
             raise SpecError(
