@@ -87,6 +87,12 @@ def _print_unprobed_evaluators(judged: JudgedFile) -> None:
             show(f"  {what}: not probed; dse evaluate runs {them} ({', '.join(names)})")
 
 
+def _print_notes(judged: JudgedFile) -> None:
+    for name, notes in judged["notes"].items():
+        for note in notes:
+            show(f"  {name}: {note}")
+
+
 def _print(judged: list[JudgedFile]) -> None:
     from dse.errors import unchecked_words
 
@@ -94,6 +100,7 @@ def _print(judged: list[JudgedFile]) -> None:
         if one["ok"]:
             show(f"{one['file']}: ok. {one['summary']}")
             _print_unprobed_evaluators(one)
+            _print_notes(one)
     broken = [error for one in judged for error in one["errors"]]
     for error in broken:
         say(f"error: {error['message']}")

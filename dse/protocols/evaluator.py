@@ -132,6 +132,14 @@ class StartsPrograms(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class HasNotes(Protocol, metaclass=Capability):
+    """Evaluator that states how it treats what a study names, where a user may expect otherwise."""
+
+    notes: Sequence[str]
+    """A sentence for each, which ``dse check`` prints."""
+
+
+@runtime_checkable
 class HasFormulas(Protocol, metaclass=Capability):
     """Evaluator whose metrics are expressions over its inputs."""
 

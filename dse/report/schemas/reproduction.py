@@ -37,6 +37,8 @@ class JudgedFile(Shape):
     """The evaluators of a study that measure."""
     not_probed: dict[str, list[str]]
     """Evaluators that start programs, with these, or are not declared pure; none was called."""
+    notes: dict[str, list[str]]
+    """What evaluators state about the files that the study names, such as layers left as is."""
     errors: list[Mistake]
     """Its mistakes."""
     unchecked: list[str]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dse.core.problem import Problem
 from dse.errors import DseError, SpecError, SpecErrors
-from dse.protocols import ChecksProgram
+from dse.protocols import ChecksProgram, Evaluator, HasNotes
 from dse.report.schemas.reproduction import JudgedFile
 from dse.report.text.space_words import big
 from dse.schema.space.space_loader import space_of
@@ -43,6 +43,7 @@ def judged_file(file: str) -> JudgedFile:
         "modelled": [],
         "measured": [],
         "not_probed": {},
+        "notes": {},
         "errors": [],
         "unchecked": [],
     }
@@ -86,6 +87,11 @@ def _tell_study(judged: JudgedFile, path: Path) -> None:
         b.label: [mask(words) for words in b.starts]
         for b in bound
         if b.starts or (b.evaluator.kind == "modelled" and not b.pure)
+    }
+    judged["notes"] = {
+        b.label: list(evaluator.notes)
+        for b in bound
+        if isinstance(evaluator := _unwrapped(b.evaluator), HasNotes) and evaluator.notes
     }
     kinds = {"modelled": judged["modelled"], "measured": judged["measured"]}
     judged["summary"] = (
@@ -140,13 +146,19 @@ def _check_programs(plan: Plan) -> None:
         return
     source, mistakes = Files().source(plan.path), ErrorCollector()
     for one in plan.pipeline.bound:
-        evaluator = getattr(one.evaluator, "evaluator", one.evaluator)
+        evaluator = _unwrapped(one.evaluator)
         try:
             if isinstance(evaluator, ChecksProgram):
                 evaluator.check_program()
         except DseError as error:
             mistakes.add(error, source.place(["evaluators", one.name, *error.part]))
     mistakes.check()
+
+
+def _unwrapped(evaluator: Evaluator) -> Evaluator:
+    """Return the evaluator that one with fixed inputs or repeats passes its calls on to."""
+    found: Evaluator = getattr(evaluator, "evaluator", evaluator)
+    return found
 
 
 def _probe_models(problem: Problem, path: Path) -> str:

@@ -99,6 +99,7 @@ class ByRecipe:
     kind: Kind = field(default="measured", init=False)
     version: str = field(init=False)
     starts: tuple[str, ...] = field(init=False)
+    notes: tuple[str, ...] = field(init=False)
     missing: str = field(init=False)
     parts: Mapping[str, Separable] = field(init=False, repr=False, compare=False)
     """Quality metrics and ``deviation``: about sums over layers of sensitivity times noise."""
@@ -108,6 +109,7 @@ class ByRecipe:
         self._model = model_ref(self.model, self.data, self.quality, runs=True)
         own = None if isinstance(self._model, str) else self._model
         self.starts = () if own is None else own.starts
+        self.notes = () if own is None else own.notes
         self.missing = "" if own is None else own.missing
         self._recipes = ModelRecipes.of(self._model, self.recipe, self.layers)
         self.provides = {**model_of(self._model).metrics, **SIZES}

@@ -76,6 +76,7 @@ class Noise:
     kind: Kind = field(default="modelled", init=False)
     pure: bool = field(init=False)
     starts: tuple[str, ...] = field(init=False)
+    notes: tuple[str, ...] = field(init=False)
     missing: str = field(init=False)
     version: str = field(init=False)
 
@@ -83,6 +84,7 @@ class Noise:
         self._model = model_ref(self.model, self.data)
         own = None if isinstance(self._model, str) else self._model
         self.starts = () if own is None else own.starts
+        self.notes = () if own is None else own.notes
         self.missing = "" if own is None else own.missing
         self.pure = own is None or (own.is_known and not self.starts)
         self._recipes = ModelRecipes.of(self._model, self.recipe, self.layers)

@@ -145,6 +145,11 @@ class UserModel(Hashable, Protocol):
         """Descriptions of the user's functions that an evaluation calls."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on weights that cannot be compressed."""
+        ...
+
     def make(self) -> Workload:
         """Load the model and its data."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from dse_evaluators.workloads.workload import Layout, Workload
 GIVEN = "given:"
 """Prefix of an object's name in the record of a study that a Python program defined."""
 
+_MOST_LISTED = 6
 _PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
 _EXPORT = "torch.onnx.export, or safetensors.torch.save_file with a config.json, writes a file"
 _INSTEAD_OF_ARCHIVE = "torch.onnx.export writes a file; {python: net.py:make} may load the archive"
@@ -93,6 +95,21 @@ class OwnModel:
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shape of each parameter, by name."""
         return self.layout.shapes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentence on the weights that no recipe compresses; empty if there are none."""
+        kept = self.layout.kept if self.is_known else ()
+        if not kept:
+            return ()
+        sizes = {name: prod(shape) for name, shape in self.shapes.items()}
+        share = sum(sizes[name] for name in kept) / sum(sizes.values())
+        rest = len(kept) - _MOST_LISTED
+        listed = [*kept[:_MOST_LISTED], *([f"{rest} more"] if rest > 0 else [])]
+        return (
+            f"{share:.1%} of the weights of {self.label} stay in single precision, because no "
+            f"operator applies to their layers: {', '.join(listed)}",
+        )
 
     def make(self) -> Workload:
         """Load the model and its data.
