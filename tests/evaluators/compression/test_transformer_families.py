@@ -68,6 +68,7 @@ CASES = {
         "Phi3ForCausalLM",
         {"original_max_position_embeddings": 32, **_rope(**LONG)},
     ),
+    "phi3-partial": ("Phi3ForCausalLM", _rope(partial_rotary_factor=0.5)),
     "gemma": ("GemmaForCausalLM", {"head_dim": 8}),
     "gemma2": (
         "Gemma2ForCausalLM",

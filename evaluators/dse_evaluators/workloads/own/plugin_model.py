@@ -67,7 +67,7 @@ def plugin_parts(name: str) -> Mapping[str, Any]:
     return {key: _deferred(f"{key} of {label}", value) for key, value in parts.items()}
 
 
-def _deferred(text: str, value: Any) -> Any:  # a part of somebody's model
+def _deferred(text: str, value: Any) -> Any:  # a part of a model of another package
     """Return a path as a text, and a function as one that is called later."""
     if isinstance(value, Path):
         return str(value.resolve())
