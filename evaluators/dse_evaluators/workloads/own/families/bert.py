@@ -7,7 +7,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor, nn
 
-from dse_evaluators.workloads.own.families.attention import attend, divide_heads, padding_mask
+from dse_evaluators.workloads.own.families.attention_heads import attend, divide_heads, padding_mask
 from dse_evaluators.workloads.own.families.config_values import ConfigValues
 from dse_evaluators.workloads.own.families.token_check import check_tokens
 

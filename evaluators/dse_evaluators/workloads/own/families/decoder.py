@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dse_evaluators.workloads.own.families.attention import (
+from dse_evaluators.workloads.own.families.attention_heads import (
     attend,
     causal_mask,
     divide_heads,
@@ -17,7 +17,7 @@ from dse_evaluators.workloads.own.families.rotary_positions import rotate
 from dse_evaluators.workloads.own.module_layers import CachedSignal
 
 
-class Decoder(nn.Module):
+class RotaryDecoder(nn.Module):
     """Language model that returns the logits of the next token at each position, (n, t, v).
 
     The names of its parameters are those of the files that ``transformers`` writes. Keys and

@@ -11,7 +11,7 @@ from torch import nn
 from dse.errors import SpecError, nearest
 from dse_evaluators.workloads.own.families.bert import PREDICTIONS, Bert
 from dse_evaluators.workloads.own.families.config_values import ConfigValues
-from dse_evaluators.workloads.own.families.decoder import Decoder
+from dse_evaluators.workloads.own.families.decoder import RotaryDecoder
 from dse_evaluators.workloads.own.families.decoder_config import DECODERS, DecoderConfig
 from dse_evaluators.workloads.own.families.gpt2 import Gpt2
 
@@ -82,7 +82,7 @@ def _rename_bert(name: str) -> str:
 FAMILIES: Mapping[str, TransformerFamily] = {
     **{
         name: TransformerFamily(
-            build=lambda values, _: Decoder(DecoderConfig.of(values)), rename=_rename_decoder
+            build=lambda values, _: RotaryDecoder(DecoderConfig.of(values)), rename=_rename_decoder
         )
         for name in DECODERS
     },

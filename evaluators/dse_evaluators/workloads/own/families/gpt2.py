@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dse_evaluators.workloads.own.families.attention import (
+from dse_evaluators.workloads.own.families.attention_heads import (
     attend,
     causal_mask,
     divide_heads,
