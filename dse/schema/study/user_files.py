@@ -14,6 +14,9 @@ _FUNCTION = "python"
 _FILE = "file"
 """Key of a mapping that names a file, with settings for reading it."""
 
+_LIKE = "like"
+"""Key of a mapping that names what it changes: a built-in name, or a file of the user."""
+
 
 GIVEN = "given:"
 """Prefix of a text that names an object of a Python program."""
@@ -23,7 +26,8 @@ def resolve_user_option(value: Any, study_file: Path, objects: Mapping[str, Any]
     """Return an option's value with its paths resolved relative to the study's file.
 
     A text is a path if it has a slash or an ending such as ``.onnx``; other texts are names. In a
-    mapping, ``file`` is a path and ``python`` a path with a function's name.
+    mapping, ``file`` is a path, ``python`` a path with a function's name, and ``like`` a text or a
+    mapping of the same kinds.
 
     Args:
         value: the value of the option.
@@ -42,6 +46,8 @@ def resolve_user_option(value: Any, study_file: Path, objects: Mapping[str, Any]
     found = dict(value)
     if isinstance(found.get(_FILE), str):
         found[_FILE] = str(resolve_path(found[_FILE], study_file))
+    if _LIKE in found:
+        found[_LIKE] = resolve_user_option(found[_LIKE], study_file, objects)
     function = found.get(_FUNCTION)
     if isinstance(function, str) and function in objects:
         found[_FUNCTION] = objects[function]

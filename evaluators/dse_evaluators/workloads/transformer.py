@@ -9,7 +9,7 @@ from functools import partial
 from dse.errors import SpecError
 from dse_evaluators.workloads.layer_table import LayerTable, Lookup
 from dse_evaluators.workloads.layers import Layer, product
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
+from dse_evaluators.workloads.transformer_configs import PLAIN_TRANSFORMERS, Transformer
 from dse_evaluators.workloads.workload_text import NumberKey, WorkloadFamily, WorkloadOptions
 
 _LONGEST = 2**20
@@ -124,7 +124,7 @@ def families() -> Mapping[str, WorkloadFamily]:
     default. A mixture of experts has no fixed layer table: the weights that a token uses depend on
     the token.
     """
-    dense = (model for model in TRANSFORMERS.values() if model.experts == 1)
+    dense = (model for model in PLAIN_TRANSFORMERS.values() if model.experts == 1)
     return {model.name: _family(model) for model in dense}
 
 

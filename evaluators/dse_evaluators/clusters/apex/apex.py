@@ -30,7 +30,7 @@ from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import flag, look_up_row, number
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
+from dse_evaluators.workloads.transformer_configs import PLAIN_TRANSFORMERS
 
 _FFN_MODES = ("tp", "ep")
 
@@ -135,7 +135,7 @@ class Apex(
     def __post_init__(self) -> None:
         number(1, 1e6, whole=True)("node_devices", self.node_devices)
         number(0, 1e9, whole=True)("requests", self.requests)
-        self._model = look_up_row("model", self.model, TRANSFORMERS)
+        self._model = look_up_row("model", self.model, PLAIN_TRANSFORMERS)
         self._machine = DvfsDevice.of(self.device)
         self._requests = trace(self.workload, self.requests)
         self._longest = max(one.prompt + one.answer for one in self._requests)

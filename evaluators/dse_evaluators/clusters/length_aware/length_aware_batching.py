@@ -28,7 +28,7 @@ from dse_evaluators.clusters.length_aware.reserved_batching import (
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.readings import number
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
+from dse_evaluators.workloads.transformer_configs import PLAIN_TRANSFORMERS
 
 POLICIES = ("worst-case", "guessed", "known")
 """Reservation for the longest sequence, for the predicted bucket, or for the true length."""
@@ -61,11 +61,11 @@ _READINGS: Mapping[str, Reading] = {
     "batch": NumberInput(1, 1e6, default=1e6, whole=True),
     "cache_bits": NumberInput(1, 64, default=16.0),
     "policy": one_of(POLICIES),
-    "model": one_of(TRANSFORMERS),
+    "model": one_of(PLAIN_TRANSFORMERS),
     "boundaries": one_of(BOUNDARIES, BOUNDARIES[0]),
     "preemption": one_of(PREEMPTIONS, PREEMPTIONS[0]),
 }
-_MODELS = tuple(TRANSFORMERS.values())
+_MODELS = tuple(PLAIN_TRANSFORMERS.values())
 
 
 class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):

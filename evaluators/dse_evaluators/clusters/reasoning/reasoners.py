@@ -16,7 +16,7 @@ from dse.core.values import Floats
 from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention
 from dse_evaluators.clusters.training.device_memory import block_weights
 from dse_evaluators.csv_records import read_records
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
+from dse_evaluators.workloads.transformer_configs import PLAIN_TRANSFORMERS, Transformer
 
 _WIDTH = 0.55
 """Standard deviation of the logarithm of the tokens that a problem needs: assumed."""
@@ -36,7 +36,7 @@ The half is reached when the context is much longer than the budget.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoner:
-    """Weight count and assumed accuracy curve of a model of :data:`TRANSFORMERS`.
+    """Weight count and assumed accuracy curve of a model of :data:`PLAIN_TRANSFORMERS`.
 
     ``ceiling`` is the share of problems that one answer of unlimited length solves; ``midpoint``
     is the logarithm of the tokens at which an answer solves half of that share.
@@ -70,7 +70,7 @@ def weights(name: str, counted: str) -> float:
 
 def model_of(name: str) -> Transformer:
     """Return the transformer architecture of a reasoning model, given its name."""
-    return TRANSFORMERS[name]
+    return PLAIN_TRANSFORMERS[name]
 
 
 def compute_solved_share(

@@ -39,8 +39,11 @@ def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
     return model.experts * (1.0 - np.power(1.0 - share, tokens))
 
 
-def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, KernelWork]:
+def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
     """Return the up- and down-projection GEMMs of the feed-forward part on one device.
+
+    Shared experts process the tokens of their own group, sharded like a dense feed-forward part.
+    Without a feed-forward part there are no GEMMs.
 
     The weights of every selected expert are read. Each group of devices holds some of the experts,
     and each device of a group a share of their width; imbalance between experts is ignored. A
@@ -54,9 +57,17 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
     hidden = np.full_like(rows, model.hidden)
     inner = model.ffn / share.expert_devices
     wide = (2.0 if model.gated else 1.0) * inner
-    return (
+    routed = (
         engine.product(rows, hidden, wide, copies=copies),
         engine.product(rows, inner, hidden, copies=copies),
+    )
+    if not model.shared_ffn:
+        return routed if model.ffn else ()
+    inner = model.shared_ffn / share.devices
+    return (
+        *routed,
+        engine.product(tokens, hidden, (2.0 if model.gated else 1.0) * inner),
+        engine.product(tokens, inner, hidden),
     )
 
 
@@ -65,8 +76,9 @@ def activation_bytes(share: ModelSharding, engine: Engine) -> Floats:
     model = share.model
     rows = share.groups * count_chosen_experts(model) / share.expert_groups
     gates = 2.0 if model.gated else 1.0
-    each = (gates * WORD + engine.operand_bytes) * model.ffn / share.expert_devices
-    return rows * each
+    width = gates * WORD + engine.operand_bytes
+    each = rows * (width * model.ffn / share.expert_devices)
+    return each + width * model.shared_ffn / share.devices if model.shared_ffn else each
 
 
 def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Floats, Floats]:

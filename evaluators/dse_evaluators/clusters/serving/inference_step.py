@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -11,6 +11,13 @@ from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving import experts
 from dse_evaluators.clusters.serving.engine import Engine
 from dse_evaluators.clusters.serving.fabric import ServingFabric
+from dse_evaluators.clusters.serving.mixers import (
+    StepTokens,
+    decode_work,
+    moved_width,
+    projections,
+    prompt_work,
+)
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
 
 _KERNELS = 4.0
@@ -23,31 +30,6 @@ __all__ = ["PARTS", "ModelSharding", "ServingStep", "StepTokens", "step"]
 
 PARTS = ("products", "attention", "elementwise", "collectives", "head")
 """Parts of a step's time; ``products`` are the GEMMs with weights, ``head`` includes sampling."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTokens:
-    """Work of one inference step: sequences, queries and prompt tokens; every field is (n,)."""
-
-    sequences: Floats
-    """Sequences in decode, each with ``context`` tokens in the KV cache."""
-    queries: Floats
-    """New tokens per sequence in decode; more than one where draft tokens are verified."""
-    context: Floats
-    prompt: Floats
-    """Prefill tokens in this step."""
-    length: Floats
-    """Tokens of the complete prompt."""
-    waves: Floats | float = 1.0
-    """Steps in flight at once, each in a different pipeline stage."""
-
-    @property
-    def written(self) -> Floats:
-        return self.sequences * self.queries
-
-    @property
-    def all(self) -> Floats:
-        return self.written + self.prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +62,50 @@ def step(
         Shoeybi et al.: Megatron-LM, 2019, section 3 (column and row sharding, two all-reduces per
         layer); Agrawal et al.: Sarathi-Serve, 2024, section 4 (prefill and decode in one step).
     """
-    model = share.model
-    products = _products(share, tokens.all, engine)
-    written, prompt = _compute_decode_work(share, tokens), _prompt(share, tokens)
     head = _head(share, tokens)
+    first, *others = [_layers(kind, tokens, engine, fabric) for kind in share.kinds]
+    parts = {each.name: getattr(first, each.name) for each in fields(_Layers)}
+    for other in others:
+        parts = {name: value + getattr(other, name) for name, value in parts.items()}
+    size_bytes = WORD * tokens.all * share.model.hidden
+    passed_s = fabric.pass_s(size_bytes, share.stages, share.devices * share.groups)
+    return ServingStep(
+        products_s=parts["products_s"],
+        attention_s=parts["attention_s"],
+        elementwise_s=parts["elementwise_s"],
+        collectives_s=parts["collectives_s"] + passed_s,
+        head_s=tokens.waves * _head_s(share, tokens, head, engine, fabric),
+        flops=parts["flops"] + head.flops,
+        moved_bytes=parts["moved_bytes"] + head.moved_bytes,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layers:
+    """Seconds, operations and bytes of all layers of one kind; every field is (n,)."""
+
+    products_s: Floats
+    attention_s: Floats
+    elementwise_s: Floats
+    collectives_s: Floats
+    flops: Floats
+    moved_bytes: Floats
+
+
+def _layers(
+    share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
+) -> _Layers:
+    """Return the cost of all layers of a kind, which is ``share.model``."""
+    products = (
+        *projections(share, tokens.all, engine),
+        *experts.products(share, tokens.all, engine),
+    )
+    written, prompt = decode_work(share, tokens), prompt_work(share, tokens)
     moved = _elementwise_bytes(share, tokens.all, engine)
     routed_s, routed = experts.routing(share, tokens.all, engine)
     work = (*products, written, prompt)
-    layers = float(model.layers)
-    return ServingStep(
+    layers = float(share.model.layers)
+    return _Layers(
         products_s=layers * np.sum([engine.product_s(one) for one in products], axis=0),
         attention_s=layers
         * (
@@ -98,63 +115,20 @@ def step(
         elementwise_s=layers
         * (_KERNELS * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
         collectives_s=_collectives_s(share, tokens.all, engine, fabric),
-        head_s=tokens.waves * _head_s(share, tokens, head, engine, fabric),
-        flops=layers * np.sum([one.flops for one in work], axis=0) + head.flops,
-        moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed)
-        + head.moved_bytes,
-    )
-
-
-def _products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
-    model, devices = share.model, share.devices
-    hidden = np.full_like(tokens, model.hidden)
-    heads = model.heads * model.head / devices
-    together = heads + 2.0 * share.kv_heads * model.head
-    return (
-        engine.product(tokens, hidden, together),
-        engine.product(tokens, heads, hidden),
-        *experts.products(share, tokens, engine),
+        flops=layers * np.sum([one.flops for one in work], axis=0),
+        moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed),
     )
 
 
 def _collectives_s(
     share: ModelSharding, tokens: Floats, engine: Engine, fabric: ServingFabric
 ) -> Floats:
-    """Return the seconds of all-reduces, expert exchanges and messages between stages, (n,)."""
-    size_bytes = WORD * tokens * share.model.hidden
-    summed_s = fabric.sum_s(size_bytes, share.devices)
+    """Return the seconds of the all-reduces and expert exchanges of all layers of a kind, (n,)."""
+    summed_s = fabric.sum_s(WORD * tokens * share.model.hidden, share.devices)
+    if not share.model.ffn:
+        return share.model.layers * summed_s
     wide_s = experts.exchange_s(share, tokens, engine, fabric, summed_s)
-    passed_s = fabric.pass_s(size_bytes, share.stages, share.devices * share.groups)
-    return share.model.layers * (summed_s + wide_s) + passed_s
-
-
-def _compute_decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
-    """Return the attention operations and bytes of decode tokens, each over its full context."""
-    heads = share.model.heads * share.model.head / share.devices
-    return _attention(
-        flops=4.0 * tokens.written * tokens.context * heads,
-        moved_bytes=tokens.sequences * tokens.context * share.token_bytes
-        + 2.0 * WORD * tokens.written * heads,
-    )
-
-
-def _prompt(share: ModelSharding, tokens: StepTokens) -> KernelWork:
-    """Return the attention operations and bytes of a prefill chunk.
-
-    The results are averages over the chunks of a prompt. A token attends to half of the prompt on
-    average; a chunk reads the KV cache of its prefix.
-    """
-    heads = share.model.heads * share.model.head / share.devices
-    before = np.where(tokens.prompt > 0, (tokens.length + tokens.prompt) / 2.0, 0.0)
-    return _attention(
-        flops=2.0 * tokens.prompt * tokens.length * heads,
-        moved_bytes=before * share.token_bytes + 2.0 * WORD * tokens.prompt * heads,
-    )
-
-
-def _attention(flops: Floats, moved_bytes: Floats) -> KernelWork:
-    nothing = np.zeros_like(flops)
-    return KernelWork(flops=flops, moved_bytes=moved_bytes, chain=nothing, converted=nothing)
+    return share.model.layers * (summed_s + wide_s)
 
 
 def _elementwise_bytes(share: ModelSharding, tokens: Floats, engine: Engine) -> Floats:
@@ -162,8 +136,7 @@ def _elementwise_bytes(share: ModelSharding, tokens: Floats, engine: Engine) -> 
     model = share.model
     norms = 2.0 * (3.0 * WORD + engine.operand_bytes) * model.hidden
     activation = experts.activation_bytes(share, engine)
-    together = model.heads * model.head / share.devices + 2.0 * share.kv_heads * model.head
-    return tokens * (norms + activation + 2.0 * WORD * together)
+    return tokens * (norms + activation + 2.0 * WORD * moved_width(share))
 
 
 def _count_samples(tokens: StepTokens) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.clusters.serving.experts import count_chosen_experts
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
+from dse_evaluators.workloads.parameter_count import feed_weights, mixer_weights, state_bytes
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 CACHE_BYTES = {
@@ -43,27 +44,64 @@ class ServingMemory:
 def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
     """Return the bytes of weights on one device, (n,).
 
-    Layers are in their own format; embedding, LM head and routers are in 16 bits. The first
+    Layers are in their own format, and the projections into latents that all heads share are on
+    every device; embedding, LM head and routers are in 16 bits. The first
     pipeline stage holds the embedding, the last the LM head.
     """
-    model = share.model
-    wide = (3.0 if model.gated else 2.0) * model.hidden * model.ffn
-    narrow = float(model.hidden * (model.together + model.heads * model.head))
-    block = narrow + model.experts * wide / share.groups
-    layers = block * model.layers * operand_bytes / share.stages
-    routers = WORD * _router_weights(model) / share.stages
-    vocabulary = WORD * _vocabulary_weights(model, share.stages)
-    return (layers + vocabulary) / share.devices + routers
+    layers = copies = np.zeros_like(operand_bytes)
+    routers: Floats | float = 0.0
+    for kind in share.kinds:
+        model = kind.model
+        sharded, copied = mixer_weights(model)
+        expert, shared = feed_weights(model)
+        block = sharded + shared + model.experts * expert / kind.groups
+        layers = layers + block * model.layers * operand_bytes / share.stages
+        copies = copies + copied * model.layers * operand_bytes / share.stages
+        routers = routers + WORD * _router_weights(model) / share.stages
+    vocabulary = WORD * _vocabulary_weights(share.model, share.stages)
+    return (layers + vocabulary) / share.devices + copies + routers
 
 
 def text_bytes(share: ModelSharding, tokens: float) -> Floats:
     """Return the bytes of the KV cache of one sequence with ``tokens`` tokens on one device, (n,).
 
+    Layers with a window keep no more tokens than it has, and layers with a state keep that state.
+
     Source:
         Kwon et al.: Efficient Memory Management for Large Language Model Serving with
         PagedAttention, 2023, section 1; pages are assumed full.
     """
-    return share.model.layers * tokens * share.token_bytes / share.stages
+    first, *others = [_kept_bytes(kind, tokens) for kind in share.kinds]
+    return sum(others, first)
+
+
+def growing_bytes(share: ModelSharding) -> Floats:
+    """Return the bytes that each further token of a sequence adds on one device, (n,).
+
+    Layers with a window or a state do not grow; :func:`bounded_bytes` are theirs.
+    """
+    grown = [_kept_bytes(kind, 1.0) for kind in share.kinds if not _is_bounded(kind.model)]
+    return sum(grown, np.zeros_like(share.devices))
+
+
+def bounded_bytes(share: ModelSharding, tokens: float) -> Floats:
+    """Return the bytes of windows and states of a sequence of ``tokens`` on one device, (n,)."""
+    kept = [_kept_bytes(kind, tokens) for kind in share.kinds if _is_bounded(kind.model)]
+    return sum(kept, np.zeros_like(share.devices))
+
+
+def _is_bounded(model: Transformer) -> bool:
+    return bool(model.window or model.state)
+
+
+def _kept_bytes(share: ModelSharding, tokens: float) -> Floats:
+    """Return the bytes that all layers of a kind keep of one sequence on one device, (n,)."""
+    model = share.model
+    kept = min(tokens, model.window) if model.window else tokens
+    found = model.layers * kept * share.token_bytes / share.stages
+    if model.state:
+        found = found + model.layers * state_bytes(model) / share.devices / share.stages
+    return found
 
 
 def workspace_bytes(share: ModelSharding, most_tokens: Floats, scored: Floats) -> Floats:
@@ -74,12 +112,18 @@ def workspace_bytes(share: ModelSharding, most_tokens: Floats, scored: Floats) -
         most_tokens: tokens of the largest step, (n,).
         scored: tokens of that step with logits, (n,).
     """
+    widest = np.max([_widest(kind) * np.ones_like(most_tokens) for kind in share.kinds], axis=0)
+    logits = _SCORE * scored * share.model.vocabulary / share.devices
+    return WORD * (most_tokens * widest) + logits
+
+
+def _widest(share: ModelSharding) -> Floats:
+    """Return the elements per token of a layer's residuals and widest activations, (n,)."""
     model = share.model
     rows = share.groups * count_chosen_experts(model) / share.expert_groups
     inside = (2.0 if model.gated else 1.0) * model.ffn / share.expert_devices
     inner = inside + model.ffn / share.expert_devices
-    widest = most_tokens * (2.0 * model.hidden + rows * inner)
-    return WORD * widest + _SCORE * scored * model.vocabulary / share.devices
+    return 2.0 * model.hidden + rows * inner
 
 
 def roomy(room: Floats, each: Floats) -> Floats:

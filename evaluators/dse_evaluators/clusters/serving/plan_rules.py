@@ -11,7 +11,7 @@ from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.serving.serving_plan import Plans
-from dse_evaluators.workloads.transformer_configs import Transformer
+from dse_evaluators.workloads.transformer_configs import Transformer, layer_kinds
 
 _GIB = 2.0**30
 
@@ -43,7 +43,8 @@ def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
 
 def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:
     for tp in (plan.tp, plan.reading_tp):
-        yield from _sharing(tp, model)
+        for kind in layer_kinds(model):
+            yield from _sharing(tp, kind)
         yield from _routing(tp, plan, model)
     yield Rule(
         (plan.chunk > 0) & (plan.prefill_replicas > 0),
@@ -62,12 +63,17 @@ def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:
 
 def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
     """Yield the constraints of tensor parallelism: node size and divisibility of the heads."""
-    node, kv_heads = (np.full_like(tp, float(count)) for count in (NODE_DEVICES, model.kv_heads))
+    heads, shared = model.heads, model.kv_heads
+    if model.state:
+        heads, shared = model.state_heads, model.state_groups
+    elif model.kv_latent:
+        shared = 1  # every device keeps the latents
+    node, kv_heads = (np.full_like(tp, float(count)) for count in (NODE_DEVICES, shared))
     over = "over tensor parallel devices"
     yield Rule(
         tp > node, "tensor parallel over {has:g} devices, but a node has {needs:g}", tp, node
     )
-    yield _divides(model.heads, tp, f"heads {over}")
+    yield _divides(heads, tp, f"heads {over}")
     most, least = np.maximum(kv_heads, tp), np.minimum(kv_heads, tp)
     yield _divides(most, least, f"key and value heads {over}")
 

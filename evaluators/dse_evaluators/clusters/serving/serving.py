@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, pl
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings, one_of
-from dse_evaluators.readings import look_up_row, number
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
+from dse_evaluators.readings import number
+from dse_evaluators.workloads.model_source import ModelOption, edition_of_models, transformer_of
 
 _METRICS = (
     Metric(name="tpot", unit="s", goal="minimize"),
@@ -76,14 +77,16 @@ class Serving(
     is that of their energy and their manufacture.
 
     Args:
-        model: a name of ``workloads.transformer_configs``.
+        model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
+            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``.
         device: a name of ``devices.csv`` with calibration and a known fabric; ``None`` makes it an
             input.
         isl: tokens of a prompt (input sequence length).
         osl: tokens of an answer (output sequence length).
         memory_share: share of the device's memory that the server may use, 0 to 1.
         waiting: whether sequences that do not fit into memory wait; else the plan is infeasible.
-        draft_model: model that proposes ``draft_tokens`` per step, in the same formats.
+        draft_model: model, named as ``model``, that proposes ``draft_tokens`` per step, in the same
+            formats.
         acceptance: probability that a draft token is accepted.
         price_per_hour: US dollars per device and hour, or a mapping by device name; by default that
             of ``clusters.upkeep``.
@@ -93,9 +96,10 @@ class Serving(
         embodied_kg: kg of carbon of making a device, with its share of the server.
 
     Limits:
-        Not modelled: imbalance between experts, latent attention, queues, varying lengths, shared
-        prefixes, the host. Not validated: ``attention_dp``, pipelines, weights in fewer bits than
-        their GEMMs.
+        Not modelled: imbalance between experts, queues, varying lengths, shared prefixes, the host,
+        expanding the latents of a prefix for each chunk. Not validated: ``attention_dp``,
+        pipelines, weights in fewer bits than their GEMMs, latent attention, windows, recurrent
+        states.
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
@@ -116,13 +120,15 @@ class Serving(
         none was fitted to a measured serving system.
     """
 
-    model: str
+    user_options: ClassVar[Sequence[str]] = ("model", "draft_model")
+
+    model: ModelOption
     device: str | None = "h100-sxm"
     isl: int = 1024
     osl: int = 1024
     memory_share: float = 0.9
     waiting: bool = False
-    draft_model: str | None = None
+    draft_model: ModelOption | None = None
     acceptance: float = 0.7
     price_per_hour: float | Mapping[str, float] | None = None
     grid: str | None = "usa"
@@ -131,6 +137,7 @@ class Serving(
     embodied_kg: float = EMBODIED_KG
 
     def __post_init__(self) -> None:
+        self.version = edition_of_models(type(self).version, self.model, self.draft_model)
         for name, low, high in (("isl", 1, 2**31), ("osl", 2, 2**31)):
             number(low, high, whole=True)(name, getattr(self, name))
         for name in ("memory_share", "acceptance"):
@@ -169,10 +176,10 @@ class Serving(
         prices = self.price_per_hour
         own = prices.get(device) if isinstance(prices, Mapping) else prices
         return ServingScenario(
-            model=look_up_row("model", self.model, TRANSFORMERS),
+            model=transformer_of(self.model),
             draft=None
             if self.draft_model is None
-            else look_up_row("draft_model", self.draft_model, TRANSFORMERS),
+            else transformer_of(self.draft_model, "draft_model"),
             acceptance=self.acceptance,
             device=device_of(device),
             fabric=fabric_of(device),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.workloads.transformer_configs import Transformer
+from dse_evaluators.workloads.parameter_count import cached_elements
+from dse_evaluators.workloads.transformer_configs import Transformer, layer_kinds
 
 WORD = 2.0
 """Bytes of a 16-bit activation element."""
@@ -30,6 +31,21 @@ class ModelSharding:
     stages: Floats | float = 1.0
 
     @property
+    def kinds(self) -> tuple[ModelSharding, ...]:
+        """The same sharding of each kind of layers, as a model of equal layers.
+
+        Layers without experts, in a model that has them, are replicated in every attention group.
+        """
+        return tuple(self._of(kind) for kind in layer_kinds(self.model))
+
+    def _of(self, kind: Transformer) -> ModelSharding:
+        if kind is self.model:
+            return self
+        if kind.experts == self.model.experts:
+            return replace(self, model=kind)
+        return replace(self, model=kind, groups=1.0, expert_groups=1.0)
+
+    @property
     def expert_devices(self) -> Floats:
         """Number of devices that divide the width of one expert among them."""
         return self.devices * self.groups / self.expert_groups
@@ -41,5 +57,11 @@ class ModelSharding:
 
     @property
     def token_bytes(self) -> Floats:
-        """Bytes of the KV cache of one token in one layer on one device."""
-        return 2.0 * self.kv_heads * self.model.head * self.cache_bytes
+        """Bytes of the KV cache of one token in one layer on one device; layers must be equal.
+
+        All devices keep the latents of latent attention, which its heads share.
+        """
+        model = self.model
+        if model.kv_latent or model.state:
+            return cached_elements(model) * self.cache_bytes
+        return self.kv_heads * (model.head + model.value) * self.cache_bytes

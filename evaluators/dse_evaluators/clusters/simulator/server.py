@@ -14,7 +14,12 @@ from dse_evaluators.clusters.serving.energy import Draw, draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.inference_step import StepTokens, step
-from dse_evaluators.clusters.serving.model_memory import text_bytes, weight_bytes, workspace_bytes
+from dse_evaluators.clusters.serving.model_memory import (
+    bounded_bytes,
+    growing_bytes,
+    weight_bytes,
+    workspace_bytes,
+)
 from dse_evaluators.clusters.serving.share import ModelSharding
 from dse_evaluators.clusters.simulator.server_iteration import IterationCost, Tariff
 from dse_evaluators.clusters.simulator.server_settings import IterationWork
@@ -87,8 +92,12 @@ class ModelServer:
         return workspace_bytes(self.share, most_tokens, scored)
 
     def token_bytes(self) -> Floats:
-        """Return the KV cache bytes of one token on one device, (n,)."""
-        return text_bytes(self.share, 1.0)
+        """Return the bytes that a token adds to a sequence's KV cache on one device, (n,)."""
+        return growing_bytes(self.share)
+
+    def sequence_bytes(self, tokens: float) -> Floats:
+        """Return the bytes of a sequence's windows and recurrent states on one device, (n,)."""
+        return bounded_bytes(self.share, tokens)
 
     def tariff(self, rows: Ints) -> Tariff:
         """Return a function that computes the time and energy of one iteration of some servers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
@@ -22,8 +22,8 @@ from dse_evaluators.clusters.simulator.site import MEMORIES, Site
 from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, draw_traffic, trace
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
-from dse_evaluators.readings import look_up_row, number, word
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
+from dse_evaluators.readings import number, word
+from dse_evaluators.workloads.model_source import ModelOption, edition_of_models, transformer_of
 
 Arrivals = Literal["poisson", "closed", "trace"]
 
@@ -79,7 +79,8 @@ class ServingSimulator(
     ramp-up and drain.
 
     Args:
-        model: a name of ``workloads.transformer_configs``.
+        model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
+            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``.
         device: a device that ``clusters.serving`` supports; ``None`` makes it an input.
         arrivals: ``poisson``, ``closed`` or ``trace``.
         requests: number of requests; of a trace, at most the first ``requests`` rows.
@@ -107,7 +108,9 @@ class ServingSimulator(
     Limits:
         Not modelled: the network between replicas, tokenizers and the network in front of a server
         (``overhead`` is added to the first token of each request), shared prefixes, speculative
-        decoding, imbalance between experts.
+        decoding, imbalance between experts. Windows and recurrent states are reserved for
+        ``max_num_seqs`` sequences of the longest request. A window applies to the mean context of
+        an iteration.
 
     Error:
         Agrees with a step-by-step simulation and with Lindley's queue. TTFT of 678 measured
@@ -128,7 +131,9 @@ class ServingSimulator(
         that of ``clusters.serving``.
     """
 
-    model: str
+    user_options: ClassVar[Sequence[str]] = ("model",)
+
+    model: ModelOption
     device: str | None = "h100-sxm"
     arrivals: Arrivals = "poisson"
     requests: int = 256
@@ -159,6 +164,8 @@ class ServingSimulator(
 
     def __post_init__(self) -> None:
         _check(self)
+        self._model = transformer_of(self.model)
+        self.version = edition_of_models(type(self).version, self.model)
         self._traffic = self._requests()
         devices = JOINED if self.device is None else (self.device,)
         self._sites = {name: self._site(name) for name in devices}
@@ -206,7 +213,7 @@ class ServingSimulator(
             pace_s=_limit("pace_limit", self.pace_limit),
         )
         return Site.of(
-            TRANSFORMERS[self.model],
+            self._model,
             device,
             limits=limits,
             weight=self.pace_weight if self.pace_limit is not None else 0.0,
@@ -219,7 +226,6 @@ class ServingSimulator(
 
 def _check(options: ServingSimulator) -> None:
     """Raise SpecError if an option is out of range."""
-    look_up_row("model", options.model, TRANSFORMERS)
     for name, most in (("requests", 10**6), ("isl", 2**31), ("osl", 2**31)):
         number(1, most, whole=True)(name, getattr(options, name))
     number(0, 2**31, whole=True)("seed", options.seed)

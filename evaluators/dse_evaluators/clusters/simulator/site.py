@@ -33,6 +33,9 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 MEMORIES = ("weights", "cache", "workspace")
 
 _PLANS = Readings(READINGS)
+_ENDLESS = 2.0**40
+"""Blocks of the cache of a model whose layers all have a window or a state."""
+
 _TOGETHER = 1024
 """Designs simulated at once; the bound limits the memory of the simulator."""
 
@@ -96,11 +99,13 @@ class Site:
             traffic: the requests.
         """
         server = self._server(batch, read)
-        plan, kept = self._plan(read, server)
+        each = server.sequence_bytes(float(traffic.full.max()))
+        plan, kept = self._plan(read, server, each)
         faults = self._faults(plan, read, traffic)
         fine = np.ones(len(batch), dtype=bool)
         fine[list(faults)] = False
-        longest = kept["weights"] + kept["workspace"] + self._longest(plan, server, traffic)
+        longest = kept["weights"] + kept["workspace"] + each
+        longest += self._longest(plan, server, traffic)
         room = np.round(read["memory_share"] * self.device.dram_bytes)
         for share in np.unique(room).tolist():
             faults |= too_large(longest, share, fine & (room == share))
@@ -129,15 +134,21 @@ class Site:
         )
 
     def _plan(
-        self, read: Mapping[str, Floats], server: ModelServer
+        self, read: Mapping[str, Floats], server: ModelServer, sequence_bytes: Floats
     ) -> tuple[SimulatorPlan, dict[str, Floats]]:
-        """Return the scheduler settings, and a device's bytes of weights, cache and workspace."""
+        """Return the scheduler settings, and a device's bytes of weights, cache and workspace.
+
+        Windows and recurrent states, ``sequence_bytes`` of each sequence, are reserved for as many
+        sequences as the scheduler allows; blocks of the cache are in the rest of the memory.
+        """
         seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
         texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
         weights, workspace = server.weights(), server.workspace(budget + texts, seats)
-        left = read["memory_share"] * self.device.dram_bytes - weights - workspace
+        fixed = seats * sequence_bytes
+        left = read["memory_share"] * self.device.dram_bytes - weights - workspace - fixed
         each = server.token_bytes() * read["block_size"]
-        blocks = np.floor(np.maximum(left, 0.0) / each)
+        fits = np.floor(np.maximum(left, 0.0) / np.where(each > 0, each, 1.0))
+        blocks = np.where(each > 0, fits, np.where(left >= 0, _ENDLESS, 0.0))
         plan = SimulatorPlan(
             policy=policy.astype(np.int64),
             budget=budget.astype(np.int64),
@@ -146,7 +157,7 @@ class Site:
             block=read["block_size"].astype(np.int64),
             clients=_clients(read, len(policy)),
         )
-        return plan, {"weights": weights, "cache": blocks * each, "workspace": workspace}
+        return plan, {"weights": weights, "cache": fixed + blocks * each, "workspace": workspace}
 
     def _longest(self, plan: SimulatorPlan, server: ModelServer, traffic: RequestTrace) -> Floats:
         """Return the KV cache bytes of the longest request on one device, (n,)."""

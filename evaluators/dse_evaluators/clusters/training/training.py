@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 
 from dse.core.batch import Batch
@@ -25,8 +28,12 @@ from dse_evaluators.clusters.training.training_plan_rules import infeasible
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, Readings
-from dse_evaluators.readings import look_up_row, number
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
+from dse_evaluators.readings import number
+from dse_evaluators.workloads.model_source import (
+    ModelOption,
+    edition_of_models,
+    plain_transformer_of,
+)
 
 
 class Training(
@@ -47,7 +54,8 @@ class Training(
     the device are known, ``time_to_train`` where ``tokens`` is given.
 
     Args:
-        model: a name of ``workloads.transformer_configs``.
+        model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
+            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``.
         system: a name of ``clusters.systems``.
         sequence: tokens of one sequence.
         number_format: GEMM format of designs that do not give one.
@@ -66,7 +74,8 @@ class Training(
         tokens: tokens of the complete training.
 
     Limits:
-        Not modelled: shared experts, contention between collectives on one link, overlap of tensor
+        Models with layers of several kinds, latent attention, windows or shared experts are
+        refused. Not modelled: contention between collectives on one link, overlap of tensor
         parallelism, faults (``clusters.job-time``); kernels other than those of Megatron.
 
     Error:
@@ -87,7 +96,9 @@ class Training(
         of this package cite the source of each equation.
     """
 
-    model: str
+    user_options: ClassVar[Sequence[str]] = ("model",)
+
+    model: ModelOption
     system: str = "h100-dgx"
     sequence: int = 4096
     number_format: str | None = None
@@ -104,6 +115,7 @@ class Training(
     tokens: float | str | None = None
 
     def __post_init__(self) -> None:
+        self.version = edition_of_models(type(self).version, self.model)
         number(1.0, 1e6)("imbalance", self.imbalance)
         for name in ("overlap_tax", "reserve"):
             number(0.0, 1.0)(name, getattr(self, name))
@@ -111,7 +123,7 @@ class Training(
             if getattr(self, name) is not None:
                 number(1, 1e9, whole=True)(name, getattr(self, name))
         self._job = TrainingJob(
-            model=look_up_row("model", self.model, TRANSFORMERS),
+            model=plain_transformer_of(self.model, "clusters.training"),
             sequence=self.sequence,
             fused=self.fused,
             imbalance=self.imbalance,
