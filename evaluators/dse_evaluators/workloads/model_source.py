@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.readings import look_up_row
 from dse_evaluators.workloads.model_config import read_config
 from dse_evaluators.workloads.transformer_configs import (
     STATE_KINDS,
@@ -114,12 +113,11 @@ def is_model_path(text: str) -> bool:
 
 
 def _named(name: str, option: str) -> Transformer:
-    try:
-        return look_up_row(option, name, TRANSFORMERS)
-    except SpecError as error:
-        own = f"a model of your own is a path: ./{name}" if Path(name).exists() else ""
-        hint = own or error.hint or "dse plugins show prints all; your own: ./my/config.json"
-        raise SpecError(error.problem, hint=hint, part=[option]) from error
+    if name in TRANSFORMERS:
+        return TRANSFORMERS[name]
+    own = f"a model of your own is a path: ./{name}" if Path(name).exists() else ""
+    hint = own or nearest(name, TRANSFORMERS)
+    raise SpecError(f"{option} cannot be {name!r}", hint=hint, part=[option])
 
 
 def _field(key: object, value: object, option: str) -> Any:
