@@ -2,6 +2,7 @@
 
     python benchmarks/serving.py [--data ../shared/data] [--with-saturated] [--points POINTS.csv]
     python benchmarks/serving.py --experts [...]
+    python benchmarks/serving.py --kinds [...]
     python benchmarks/serving.py --speed
 
 Points are the dense models of ``llm_serving_silicon.csv`` (ai-dynamo/aiconfigurator, Apache-2.0),
@@ -10,10 +11,11 @@ and left out, where a first token took longer than half of all others: it waited
 engine, and fewer ran at once than its row says. Keys and values are in 8 bits where weights are
 narrow, else in 16. No constant of the model was fitted to these points.
 
-With ``--experts`` the points are those of models with experts whose layers are modelled: attention
-with keys and values of its own heads (not the latent one of DeepSeek and Kimi, nor Qwen3.5's linear
-one), and as many devices for attention as for experts, which leaves out groups with texts of their
-own: for these the table may count devices twice.
+With ``--experts`` the points are those of models with experts whose layers are equal: attention
+with keys and values of its own heads, and as many devices for attention as for experts, which leaves out groups with texts of their
+own: for these the table may count devices twice. With ``--kinds`` they are those of models whose
+layers differ: the latent attention of DeepSeek and Kimi, and the recurrent states of Qwen3.5, with
+as many devices for attention as for experts too.
 """
 
 from __future__ import annotations
@@ -40,6 +42,11 @@ MODELS = {
     "Qwen3-32B": "qwen3-32b",
 }
 WITH_EXPERTS = {"Qwen3-235B-A22B": "qwen3-235b-a22b", "MiniMax-M2.5": "minimax-m2"}
+WITH_KINDS = {
+    "DeepSeek-R1": "deepseek-v3",
+    "Kimi-K2.5": "kimi-k2",
+    "Qwen3.5-397B-A17B": "qwen3.5-397b-a17b",
+}
 DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm"}
 DEVICES |= {"b300_sxm": "b300-sxm"}
 FORMATS = {"": "bf16", "bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
@@ -79,12 +86,13 @@ def main() -> None:
         "--points", type=Path, help="where each point goes, with what is told of it"
     )
     parser.add_argument("--experts", action="store_true", help="models with experts instead")
+    parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
     parser.add_argument("--speed", action="store_true", help="plans a second instead")
     options = parser.parse_args()
     if options.speed:
         print(f"plans_per_s,{speed():.0f}")
         return
-    found = points(options.data, experts=options.experts)
+    found = points(options.data, experts=options.experts, kinds=options.kinds)
     kept = found if options.with_saturated else [one for one in found if not one.saturated]
     told_s = told(kept)
     if options.points:
@@ -97,9 +105,9 @@ def main() -> None:
     print(f"spearman {rank:.4f}; {left_out} saturated points left out", file=sys.stderr)
 
 
-def points(folder: Path, *, experts: bool = False) -> list[Point]:
-    """The points of a folder: dense models, or those with experts."""
-    models = WITH_EXPERTS if experts else MODELS
+def points(folder: Path, *, experts: bool = False, kinds: bool = False) -> list[Point]:
+    """The points of a folder: dense models, those with experts, or those whose layers differ."""
+    models = WITH_KINDS if kinds else WITH_EXPERTS if experts else MODELS
     with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
         return [_point(row, models) for row in csv.DictReader(file) if _is_known(row, models)]
 

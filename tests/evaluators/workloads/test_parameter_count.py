@@ -44,6 +44,11 @@ PRINTED = [  # model, what is counted, number, half a unit of its last digit, so
     ("gemma3-27b", "layers", 25_600e6, 0.5e6, "Gemma 3, 2025, table 1: non-embedding"),
     ("gemma3-27b", "embedding", 1_416e6, 8e6, "Gemma 3, table 1: counts 262,144 + 64 words"),
     ("qwen3-next-80b-a3b", "layers", 79e9, 0.5e9, "Qwen3-Next: non-embedding, model card"),
+    ("qwen3.5-35b-a3b", "total", 35e9, 0.5e9, "its name"),
+    ("qwen3.5-122b-a10b", "total", 122e9, 0.5e9, "its name"),
+    ("qwen3.5-122b-a10b", "active", 10e9, 0.5e9, "its name"),
+    # The name counts the image encoder, which this leaves out.
+    ("qwen3.5-397b-a17b", "total", 397e9, 0.7e9, "its name"),
     ("codestral-mamba-7b", "total", 7_285_403_648, 0, "Mistral AI: Codestral Mamba, 2024"),
     # Zeng et al. leave the embedding and the LM head out.
     ("glm-4.5", "layers+mtp", 355e9, 0.5e9, "GLM-4.5, 2025, table 1"),

@@ -98,13 +98,13 @@ class Serving(
     Limits:
         Not modelled: imbalance between experts, queues, varying lengths, shared prefixes, the host,
         expanding the latents of a prefix for each chunk. Not validated: ``attention_dp``,
-        pipelines, weights in fewer bits than their GEMMs, latent attention, windows, recurrent
-        states.
+        pipelines, weights in fewer bits than their GEMMs, windows.
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
-        .956; of 635 services with experts: 18.3 %, 20.2 %, .953. Outliers: 25 % (SGLang, 8B) and 81
-        % (vLLM, H200). Details: ``docs/serving.md``.
+        .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 825 of DeepSeek-R1, Kimi-K2.5
+        (latent attention) and Qwen3.5-397B (recurrent states): 20.9 %, 25.2 %, .775. Outliers: 25 %
+        (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details: ``docs/serving.md``.
 
     Example:
         options: {model: llama3-70b, device: h200-sxm}
