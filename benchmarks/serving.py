@@ -12,10 +12,10 @@ engine, and fewer ran at once than its row says. Keys and values are in 8 bits w
 narrow, else in 16. No constant of the model was fitted to these points.
 
 With ``--experts`` the points are those of models with experts whose layers are equal: attention
-with keys and values of its own heads, and as many devices for attention as for experts, which leaves out groups with texts of their
-own: for these the table may count devices twice. With ``--kinds`` they are those of models whose
-layers differ: the latent attention of DeepSeek and Kimi, and the recurrent states of Qwen3.5, with
-as many devices for attention as for experts too.
+with keys and values of its own heads, and as many devices for attention as for experts, which
+leaves out groups with texts of their own: for these the table may count devices twice. With
+``--kinds`` they are those of models whose layers differ: the latent attention of DeepSeek and Kimi,
+and the recurrent states of Qwen3.5, with as many devices for attention as for experts too.
 """
 
 from __future__ import annotations

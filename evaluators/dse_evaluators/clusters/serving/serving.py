@@ -104,7 +104,8 @@ class Serving(
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
         .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 825 of DeepSeek-R1, Kimi-K2.5
         (latent attention) and Qwen3.5-397B (recurrent states): 20.9 %, 25.2 %, .775. Outliers: 25 %
-        (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details: ``docs/serving.md``.
+        (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details:
+        ``docs/serving.md``.
 
     Example:
         options: {model: llama3-70b, device: h200-sxm}
