@@ -107,6 +107,11 @@ class DeclaredEvaluator:
         self.reads, self.optional, self.units = readings.declared
 
     @property
+    def readings(self) -> Readings:
+        """The table of inputs, with those that options fix."""
+        return self._readings
+
+    @property
     def input_descriptions(self) -> Mapping[str, InputDescription]:
         """The values that each input can take, and its default."""
         return self._readings.descriptions

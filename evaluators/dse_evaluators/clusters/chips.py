@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.accelerators.devices.devices import Device, device_of
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants
 from dse_evaluators.clusters.training.kernels import FORMATS, OPERAND_BYTES, Chip
 from dse_evaluators.csv_records import read_rows, record_of
@@ -71,22 +71,25 @@ USUAL: Mapping[str, ChipCalibration] = {
 }
 
 
-def chips_of(device: str) -> dict[str, Chip]:
+def chips_of(device: str | Device) -> dict[str, Chip]:
     """Return the GEMM rates of a device in each of FORMATS that it supports.
+
+    Args:
+        device: a name of ``devices.csv``, or figures that differ from those of the named device.
 
     Raises:
         SpecError: the device is unknown, or its data sheet has no rate in any of FORMATS.
     """
-    known = device_of(device)
+    known = device_of(device) if isinstance(device, str) else device
     if not known.flops_per_s.keys() & set(FORMATS):
-        raise SpecError(f"{device} has no GEMM rate in any of {', '.join(FORMATS)}")
+        raise SpecError(f"{known.name} has no GEMM rate in any of {', '.join(FORMATS)}")
     return {
         form: Chip(
-            constants=_row(device, form).constants,
+            constants=_row(known.name, form).constants,
             flops_per_s=known.flops_per_s[form],
             bytes_per_s=known.dram_bytes_per_s,
             operand_bytes=float(OPERAND_BYTES[FORMATS.index(form)]),
-            measured=(device, form) in ROWS,
+            measured=(known.name, form) in ROWS and known == device_of(known.name),
         )
         for form in FORMATS
         if form in known.flops_per_s
@@ -109,7 +112,7 @@ def _fits() -> Mapping[str, Fit]:
     return fits_in(Path(__file__).with_name("chips.fits.json"))
 
 
-def chip_of(device: str, number_format: str) -> Chip:
+def chip_of(device: str | Device, number_format: str) -> Chip:
     """Return the GEMM rates of a device in one number format.
 
     Raises:
@@ -117,7 +120,8 @@ def chip_of(device: str, number_format: str) -> Chip:
     """
     chips = chips_of(device)
     if number_format not in chips:
+        name = device if isinstance(device, str) else device.name
         raise SpecError(
-            f"{device} has no GEMM rate in {number_format!r}", hint=nearest(number_format, chips)
+            f"{name} has no GEMM rate in {number_format!r}", hint=nearest(number_format, chips)
         )
     return chips[number_format]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from dse.core.values import Floats
+from dse_evaluators.accelerators.devices.devices import Device, device_of
 from dse_evaluators.clusters import fabrics
 from dse_evaluators.clusters.collectives import Collective, CollectiveConstants
 from dse_evaluators.csv_records import read_rows, record_of
@@ -118,14 +119,29 @@ class System:
     fabric: str
     network: InterNodeNetwork
     source: str
+    nodes: int = 0
+    """Number of nodes; 0: as many as a plan needs."""
+    own_fabric: fabrics.UnmeasuredFabric | None = None
+    """Fabric of the user, in place of the one named ``fabric``."""
+    own_device: Device | None = field(default=None, compare=False)
+    """Device of the user, in place of the one named ``device``."""
+
+    @property
+    def sheet(self) -> Device:
+        """Data-sheet figures of the device."""
+        return self.own_device or device_of(self.device)
 
     @property
     def checked(self) -> tuple[str, str]:
         """Origin of the communication constants, such as measured, in a node and between nodes."""
+        if self.own_fabric is not None:
+            return self.own_fabric.checked, self.network.checked
         return fabrics.get_check_status(self.fabric), self.network.checked
 
     def within(self, collective: Collective, ranks: int) -> CollectiveConstants:
         """Return latency, bandwidth and pipelining of a collective among ranks of one node."""
+        if self.own_fabric is not None:
+            return self.own_fabric.constants(collective, ranks)
         return fabrics.within(self.fabric, collective, ranks)
 
     def between(self) -> CollectiveConstants:

@@ -19,7 +19,8 @@ from dse_evaluators.workloads.transformer_configs import (
 ModelOption = str | Mapping[str, Any]
 """Value of an option ``model``: a name, a path, or ``{like: NAME, layers: 40, ...}``."""
 
-_TEXTS = ("name", "source")
+_TEXTS = ("source",)
+_LABELS = ("name", "source")
 _KINDS = {"int": int, "bool": bool, "str": str}
 _WORDS = {"state": ("", *STATE_KINDS), "query_norm": ("", "head", "all")}
 _MOST = {
@@ -84,6 +85,18 @@ def plain_transformer_of(value: object, evaluator: str, option: str = "model") -
     return model
 
 
+def label_of_model(value: object) -> str:
+    """Return the name of a model that an option names, as a space refers to it.
+
+    It is the built-in name, the name of the folder of a config.json, or the key ``name`` of a
+    mapping.
+
+    Args:
+        value: the value of the option, as for :func:`transformer_of`.
+    """
+    return transformer_of(value).name
+
+
 def model_edition(value: object) -> str:
     """Return a hash of the sizes of a model of the user, or an empty text for a built-in name.
 
@@ -92,7 +105,9 @@ def model_edition(value: object) -> str:
     """
     if isinstance(value, str) and not is_model_path(value):
         return ""
-    sizes = {name: one for name, one in asdict(transformer_of(value)).items() if name not in _TEXTS}
+    sizes = {
+        name: one for name, one in asdict(transformer_of(value)).items() if name not in _LABELS
+    }
     return hashlib.sha256(repr(sorted(sizes.items())).encode()).hexdigest()[:12]
 
 

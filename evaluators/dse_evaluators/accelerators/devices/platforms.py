@@ -12,6 +12,7 @@ from dse_evaluators.accelerators.devices.devices import DEVICES, FORMATS, Device
 FIGURES: Mapping[str, tuple[str, str]] = {
     "memory": ("dram_bytes", "B"),
     "bandwidth": ("dram_bytes_per_s", "B/s"),
+    "link": ("link_bytes_per_s", "B/s"),
     "power_limit": ("power_limit_w", "W"),
     "idle": ("idle_w", "W"),
 }

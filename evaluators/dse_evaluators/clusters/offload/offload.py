@@ -12,7 +12,6 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.offload.data_placement import (
     OVERLAPS,
     PLACES,
@@ -29,6 +28,7 @@ from dse_evaluators.clusters.offload.offload_operations import (
 )
 from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_nvme, states
 from dse_evaluators.clusters.offload.rooms import first_broken, room
+from dse_evaluators.clusters.own_system import DeviceOption, device_from, system_edition
 from dse_evaluators.clusters.rules import Rule
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, one_of
@@ -105,7 +105,7 @@ class Offload(
     ``wire_format``; its effect on quality is not modelled.
 
     Args:
-        device: a name of ``accelerators.devices``.
+        device: a name of ``accelerators.devices``, or ``{like: rtx-4090, memory: 48 GB}``.
         number_format: of the GEMMs.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
         reserve: share of the GPU's memory that is kept free.
@@ -143,7 +143,7 @@ class Offload(
         Rajbhandari et al., ZeRO-Infinity, 2021; Liao et al., Fuyou, 2024.
     """
 
-    device: str = "rtx-4090"
+    device: DeviceOption = "rtx-4090"
     number_format: str = "fp16"
     compute_share: float = 0.9
     reserve: float = 0.06
@@ -169,11 +169,13 @@ class Offload(
     def __post_init__(self) -> None:
         number(1e-6, 1.0)("compute_share", self.compute_share)
         number(0.0, 0.99)("reserve", self.reserve)
-        self._device = device_of(self.device)
+        self._device = device_from(self.device)
+        edition = system_edition(self.device)
+        self.version = f"{type(self).version}-{edition}" if edition else type(self).version
         rates = self._device.flops_per_s
         if self.number_format not in rates:
             raise SpecError(
-                f"{self.device} has no rate in {self.number_format!r}",
+                f"{self._device.name} has no rate in {self.number_format!r}",
                 hint=nearest(self.number_format, rates),
             )
         self._prices = NodePrices.of(self.prices)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.accelerators.devices.devices import Device, device_of
 from dse_evaluators.clusters.collectives import (
     Collective,
     CollectiveConstants,
@@ -17,10 +17,14 @@ from dse_evaluators.clusters.collectives import (
     has_measurement,
     seconds,
 )
-from dse_evaluators.clusters.systems import system_of
+from dse_evaluators.clusters.own_system import device_from, system_from
+from dse_evaluators.clusters.systems import System, system_of
+
+USUAL_DEVICE = "h100-sxm"
+"""Device where neither a device nor a system is named."""
 
 NODE_DEVICES = 8
-"""Maximum number of devices per node; no larger node was measured."""
+"""Devices per node where no system is named; no larger node was measured."""
 
 _MEASURED: Mapping[str, str] = {
     "a100-sxm-80gb": "a100-dgx",
@@ -37,19 +41,38 @@ _BORROWED: Mapping[str, str] = dict.fromkeys(("b200-sxm", "gb200", "b300-sxm", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFabric:
-    """Fabric within a node: the measured fabric ``name``, its bandwidth times ``rate``."""
+    """Fabric within a node: the measured fabric ``name``, its bandwidth times ``rate``.
+
+    With a ``system``, nodes, fabric and network are those of that system.
+    """
 
     name: str
     rate: float
+    system: System | None = None
+
+    @property
+    def node_devices(self) -> int:
+        """Largest number of devices that a node has, and that share a layer."""
+        return NODE_DEVICES if self.system is None else self.system.node_devices
+
+    @property
+    def most_devices(self) -> float:
+        """Number of devices of the system; infinite if it is not limited."""
+        nodes = 0 if self.system is None else self.system.nodes
+        return float(nodes * self.node_devices) if nodes else float("inf")
 
     @property
     def borrowed(self) -> bool:
-        """Whether the fabric's constants were measured on another device, and scaled."""
+        """Whether the fabric's constants were not measured on this device."""
+        if self.system is not None:
+            return self.system.checked[0] != "measured"
         return self.rate != 1.0
 
     @property
     def exchanges(self) -> bool:
         """Return whether an all-to-all was measured on this fabric."""
+        if self.system is not None and self.system.own_fabric is not None:
+            return False
         return has_measurement(self.name, "all_to_all")
 
     def sum_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
@@ -85,13 +108,16 @@ class ServingFabric:
         """
         if np.all(stages == 1):
             return np.zeros_like(size_bytes)
-        far = seconds("send_recv", size_bytes, 2, system_of(_NETWORK).between())
-        near = np.asarray(stages) * devices <= NODE_DEVICES
+        far = seconds("send_recv", size_bytes, 2, self._between())
+        near = np.asarray(stages) * devices <= self.node_devices
         return np.where(stages > 1, stages * np.where(near, self.send_s(size_bytes), far), 0.0)
 
     def send_s(self, size_bytes: Floats) -> Floats:
         """Return the seconds of one point-to-point message within the node, (n,)."""
         return seconds("send_recv", size_bytes, 2, self._constants("send_recv", 2))
+
+    def _between(self) -> CollectiveConstants:
+        return (system_of(_NETWORK) if self.system is None else self.system).between()
 
     def _exchange(self, ranks: int) -> CollectiveConstants:
         if self.exchanges:
@@ -100,12 +126,57 @@ class ServingFabric:
         return replace(one, latency_s=(ranks - 1) * one.latency_s)
 
     def _constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
+        if self.system is not None:
+            return self.system.within(collective, ranks)
         known = constants_of(self.name, collective, ranks)
         return replace(known, bytes_per_s=known.bytes_per_s * self.rate)
 
 
 JOINED = (*_MEASURED, *_BORROWED)
 """Names of the devices with a known fabric."""
+
+
+def fabric_of_system(system: System) -> ServingFabric:
+    """Return the fabric within the nodes of a system."""
+    return ServingFabric(name=system.fabric, rate=1.0, system=system)
+
+
+def devices_to_serve(system: object, device: object) -> dict[str, tuple[Device, ServingFabric]]:
+    """Return the device and fabric that two options name, by the device's name.
+
+    Args:
+        system: a system, as for :func:`~dse_evaluators.clusters.own_system.system_from`; ``None``
+            if the device is named instead.
+        device: a device, as for :func:`~dse_evaluators.clusters.own_system.device_from`; ``None``
+            means every device with a known fabric.
+
+    Raises:
+        SpecError: a name is unknown, no fabric is known for the device, or both options are given.
+    """
+    if system is not None:
+        if device != USUAL_DEVICE:
+            raise SpecError("the system has a device of its own", hint="leave device out")
+        found = system_from(system)
+        return {found.device: (_checked(found.sheet), fabric_of_system(found))}
+    if device is None:
+        return {name: (device_of(name), fabric_of(name)) for name in JOINED}
+    sheet = _checked(device_from(device))
+    return {sheet.name: (sheet, fabric_of(sheet.name))}
+
+
+def _checked(sheet: Device) -> Device:
+    """Return a device of which all figures that serving needs are known.
+
+    Raises:
+        SpecError: its power limit is unknown, or it has no 16-bit rate for attention.
+    """
+    if sheet.power_limit_w is None:
+        hint = f"device: {{like: {sheet.name}, power_limit: 300 W}}"
+        raise SpecError(f"the power limit of {sheet.name} is unknown", hint=hint)
+    if "bf16" not in sheet.flops_per_s:
+        hint = f"it has {', '.join(sheet.flops_per_s)}"
+        raise SpecError(f"{sheet.name} has no rate in bf16, in which attention runs", hint=hint)
+    return sheet
 
 
 def fabric_of(device: str) -> ServingFabric:

@@ -9,18 +9,24 @@ import numpy as np
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
-from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
+from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.serving_plan import Plans
 from dse_evaluators.workloads.transformer_configs import Transformer, layer_kinds
 
 _GIB = 2.0**30
 
 
-def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
-    """Return a fault for each plan's first violated constraint except memory, by index."""
+def impossible(plan: Plans, model: Transformer, fabric: ServingFabric) -> dict[int, Fault]:
+    """Return a fault for each plan's first violated constraint except memory, by index.
+
+    Args:
+        plan: the plans.
+        model: the model.
+        fabric: fabric of the devices, with the number of devices of a node.
+    """
     faults = dict[int, Fault]()
     fine = np.ones(len(plan.tp), dtype=bool)
-    for rule in _rules(plan, model):
+    for rule in _rules(plan, model, fabric):
         if rule.broken.any():
             faults.update(find_rule_faults(rule, fine))
             fine &= ~rule.broken
@@ -41,11 +47,15 @@ def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
     return find_rule_faults(rule, among)
 
 
-def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:
+def _rules(plan: Plans, model: Transformer, fabric: ServingFabric) -> Iterator[Rule]:
     for tp in (plan.tp, plan.reading_tp):
         for kind in layer_kinds(model):
-            yield from _sharing(tp, kind)
-        yield from _routing(tp, plan, model)
+            yield from _sharing(tp, kind, fabric.node_devices)
+        yield from _routing(tp, plan, model, fabric.node_devices)
+    if np.isfinite(fabric.most_devices):
+        most = np.full_like(plan.tp, fabric.most_devices)
+        reason = "a plan for {has:g} devices, but the system has {needs:g}"
+        yield Rule(plan.devices > most, reason, plan.devices, most)
     yield Rule(
         (plan.chunk > 0) & (plan.prefill_replicas > 0),
         "chunks of {has:g} tokens join decode steps, but {needs:g} replicas run all prefill",
@@ -61,14 +71,14 @@ def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:
     )
 
 
-def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
+def _sharing(tp: Floats, model: Transformer, node_devices: int) -> Iterator[Rule]:
     """Yield the constraints of tensor parallelism: node size and divisibility of the heads."""
     heads, shared = model.heads, model.kv_heads
     if model.state:
         heads, shared = model.state_heads, model.state_groups
     elif model.kv_latent:
         shared = 1  # every device keeps the latents
-    node, kv_heads = (np.full_like(tp, float(count)) for count in (NODE_DEVICES, shared))
+    node, kv_heads = (np.full_like(tp, float(count)) for count in (node_devices, shared))
     over = "over tensor parallel devices"
     yield Rule(
         tp > node, "tensor parallel over {has:g} devices, but a node has {needs:g}", tp, node
@@ -78,9 +88,9 @@ def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
     yield _divides(most, least, f"key and value heads {over}")
 
 
-def _routing(tp: Floats, plan: Plans, model: Transformer) -> Iterator[Rule]:
+def _routing(tp: Floats, plan: Plans, model: Transformer, node_devices: int) -> Iterator[Rule]:
     """Yield the constraints of expert parallelism and of attention data parallelism."""
-    devices, node = tp * plan.attention_dp, np.full_like(tp, NODE_DEVICES)
+    devices, node = tp * plan.attention_dp, np.full_like(tp, node_devices)
     yield _divides(model.experts, plan.ep, "experts over expert parallel groups")
     yield _divides(devices, plan.ep, "devices over expert parallel groups")
     yield Rule(

@@ -49,7 +49,7 @@ class Fleet:
 def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
     """Return the metrics and faults of plans that all use one kind of device."""
     formats, faults = _formats(batch, service.device)
-    faults = impossible(plan, service.model) | faults
+    faults = impossible(plan, service.model, service.fabric) | faults
     possible = np.ones(len(batch), dtype=bool)
     possible[list(faults)] = False
     columns, needed = service.run(plan, formats, emitted)

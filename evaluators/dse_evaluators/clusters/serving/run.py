@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from dse.core.values import Floats, Ints
-from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.cycle import Cycle, ServingTraffic, cycle
 from dse_evaluators.clusters.serving.energy import draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
-from dse_evaluators.clusters.serving.fabric import NODE_DEVICES, ServingFabric
+from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.inference_step import PARTS, step
 from dse_evaluators.clusters.serving.model_memory import (
     ServingMemory,
@@ -174,8 +174,15 @@ class ServingScenario:
         together = np.maximum(plan.tp, plan.reading_tp) * plan.attention_dp * plan.pp
         borrowed = self.fabric.borrowed & (together > 1)
         guessed = ~self.fabric.exchanges & (plan.attention_dp > 1)
-        far = (plan.pp > 1) & (together > NODE_DEVICES)
-        foreign = ~kernels.own | (kernels.stored != 1.0) | borrowed | guessed | far
+        far = (plan.pp > 1) & (together > self.fabric.node_devices)
+        foreign = (
+            ~kernels.own
+            | (self.device != DEVICES[self.device.name])
+            | (kernels.stored != 1.0)
+            | borrowed
+            | guessed
+            | far
+        )
         return (foreign | (rows > kernels.seen_rows)).astype(np.float64)
 
 

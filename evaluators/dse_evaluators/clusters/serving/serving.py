@@ -11,13 +11,20 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
-from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.grids import GRIDS
+from dse_evaluators.clusters.choices import choices_of
+from dse_evaluators.clusters.own_system import (
+    DeviceOption,
+    SystemOption,
+    label_of_system,
+    system_edition,
+)
 from dse_evaluators.clusters.serving.bill import CARBON, COST, compute_emissions
 from dse_evaluators.clusters.serving.engine import rate_of
-from dse_evaluators.clusters.serving.fabric import JOINED, fabric_of
+from dse_evaluators.clusters.serving.fabric import ServingFabric, devices_to_serve
 from dse_evaluators.clusters.serving.plans_by_device import Fleet
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
 from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, plans
@@ -25,7 +32,12 @@ from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings, one_of
 from dse_evaluators.readings import number
-from dse_evaluators.workloads.model_source import ModelOption, edition_of_models, transformer_of
+from dse_evaluators.workloads.model_source import (
+    ModelOption,
+    edition_of_models,
+    label_of_model,
+    transformer_of,
+)
 
 _METRICS = (
     Metric(name="tpot", unit="s", goal="minimize"),
@@ -78,9 +90,12 @@ class Serving(
 
     Args:
         model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
-            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``.
-        device: a name of ``devices.csv`` with calibration and a known fabric; ``None`` makes it an
-            input.
+            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``; a list of
+            these makes it an input.
+        device: a name of ``devices.csv`` with calibration and a known fabric, or ``{like: h200-sxm,
+            memory: 96 GB}``; ``None`` makes it an input.
+        system: cluster in place of ``device``, as of ``clusters.training``: its device, fabric,
+            network and nodes; a list makes it an input.
         isl: tokens of a prompt (input sequence length).
         osl: tokens of an answer (output sequence length).
         memory_share: share of the device's memory that the server may use, 0 to 1.
@@ -121,10 +136,11 @@ class Serving(
         none was fitted to a measured serving system.
     """
 
-    user_options: ClassVar[Sequence[str]] = ("model", "draft_model")
+    user_options: ClassVar[Sequence[str]] = ("model", "draft_model", "system")
 
-    model: ModelOption
-    device: str | None = "h100-sxm"
+    model: ModelOption | Sequence[ModelOption]
+    device: DeviceOption | None = "h100-sxm"
+    system: SystemOption | Sequence[SystemOption] | None = None
     isl: int = 1024
     osl: int = 1024
     memory_share: float = 0.9
@@ -138,18 +154,27 @@ class Serving(
     embodied_kg: float = EMBODIED_KG
 
     def __post_init__(self) -> None:
-        self.version = edition_of_models(type(self).version, self.model, self.draft_model)
+        self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
+        if self._choices is not None:
+            self.declare(self._choices.readings)
+            self.provides, self.version = self._choices.metrics, self._choices.version
+            return
+        editions = (system_edition(self.system), system_edition(self.device))
+        version = edition_of_models(type(self).version, self.model, self.draft_model)
+        self.version = "-".join([version, *filter(None, editions)])
         for name, low, high in (("isl", 1, 2**31), ("osl", 2, 2**31)):
             number(low, high, whole=True)(name, getattr(self, name))
         for name in ("memory_share", "acceptance"):
             number(0, 1)(name, getattr(self, name))
         self._fleet = Fleet(
             services={
-                name: self._service(name)
-                for name in (JOINED if self.device is None else (self.device,))
+                name: self._service(sheet, fabric)
+                for name, (sheet, fabric) in devices_to_serve(self.system, self.device).items()
             }
         )
-        places = {"device": one_of(self._fleet.services), "grid": one_of(GRIDS)}
+        places = {"grid": one_of(GRIDS)}
+        if self.device is None:
+            places["device"] = one_of(self._fleet.services)
         alone = {"draft_tokens": 0.0} if self.draft_model is None else {}
         self.declare(Readings.of({**READINGS, **places}, self).fixed(alone))
         priced = any(service.upkeep.priced for service in self._fleet.services.values())
@@ -157,6 +182,10 @@ class Serving(
         self.provides = {metric.name: metric for metric in metrics}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        if self._choices is not None:
+            super().check_values(values)
+            self._choices.check_values(values)
+            return
         services = self._fleet.services
         super().check_values(values)
         for name in map(str, values.get("device", ())):
@@ -166,6 +195,8 @@ class Serving(
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n serving plans as arrays (n,) by name, and their faults."""
+        if self._choices is not None:
+            return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
@@ -173,8 +204,8 @@ class Serving(
         found = self._fleet.run(batch, plan, compute_emissions(batch, self.grid, self.pue))
         return replace(found, columns={name: found.columns[name] for name in self.provides})
 
-    def _service(self, device: str) -> ServingScenario:
-        prices = self.price_per_hour
+    def _service(self, sheet: Device, fabric: ServingFabric) -> ServingScenario:
+        prices, device = self.price_per_hour, sheet.name
         own = prices.get(device) if isinstance(prices, Mapping) else prices
         return ServingScenario(
             model=transformer_of(self.model),
@@ -182,8 +213,8 @@ class Serving(
             if self.draft_model is None
             else transformer_of(self.draft_model, "draft_model"),
             acceptance=self.acceptance,
-            device=device_of(device),
-            fabric=fabric_of(device),
+            device=sheet,
+            fabric=fabric,
             prompt=float(self.isl),
             answer=float(self.osl),
             memory_share=self.memory_share,

@@ -10,11 +10,19 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
+from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import evaluate_distinct, gather_parts, groups
 from dse_evaluators.amounts import amount
+from dse_evaluators.clusters.choices import choices_of
+from dse_evaluators.clusters.own_system import (
+    DeviceOption,
+    SystemOption,
+    label_of_system,
+    system_edition,
+)
 from dse_evaluators.clusters.serving.bill import CARBON, COST
-from dse_evaluators.clusters.serving.fabric import JOINED
+from dse_evaluators.clusters.serving.fabric import ServingFabric, devices_to_serve
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.clusters.simulator.request_metrics import METRICS, LatencyLimits
 from dse_evaluators.clusters.simulator.server_settings import POLICIES
@@ -23,7 +31,12 @@ from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, dra
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import number, word
-from dse_evaluators.workloads.model_source import ModelOption, edition_of_models, transformer_of
+from dse_evaluators.workloads.model_source import (
+    ModelOption,
+    edition_of_models,
+    label_of_model,
+    transformer_of,
+)
 
 Arrivals = Literal["poisson", "closed", "trace"]
 
@@ -80,8 +93,11 @@ class ServingSimulator(
 
     Args:
         model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
-            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``.
-        device: a device that ``clusters.serving`` supports; ``None`` makes it an input.
+            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``; a list of
+            these makes it an input.
+        device: as of ``clusters.serving``; ``None`` makes it an input.
+        system: cluster in place of ``device``, as of ``clusters.training``: its device and fabric;
+            a list makes it an input.
         arrivals: ``poisson``, ``closed`` or ``trace``.
         requests: number of requests; of a trace, at most the first ``requests`` rows.
         seed: seed of arrival gaps and lengths, which are the same for all designs.
@@ -131,10 +147,11 @@ class ServingSimulator(
         that of ``clusters.serving``.
     """
 
-    user_options: ClassVar[Sequence[str]] = ("model",)
+    user_options: ClassVar[Sequence[str]] = ("model", "system")
 
-    model: ModelOption
-    device: str | None = "h100-sxm"
+    model: ModelOption | Sequence[ModelOption]
+    device: DeviceOption | None = "h100-sxm"
+    system: SystemOption | Sequence[SystemOption] | None = None
     arrivals: Arrivals = "poisson"
     requests: int = 256
     seed: int = 0
@@ -163,13 +180,24 @@ class ServingSimulator(
     pue: float = 1.1
 
     def __post_init__(self) -> None:
+        self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
+        if self._choices is not None:
+            self.declare(self._choices.readings)
+            self.provides, self.version = self._choices.metrics, self._choices.version
+            return
         _check(self)
         self._model = transformer_of(self.model)
-        self.version = edition_of_models(type(self).version, self.model)
+        editions = (system_edition(self.system), system_edition(self.device))
+        version = edition_of_models(type(self).version, self.model)
+        self.version = "-".join([version, *filter(None, editions)])
         self._traffic = self._requests()
-        devices = JOINED if self.device is None else (self.device,)
-        self._sites = {name: self._site(name) for name in devices}
-        table = {**_READINGS, **_LOADS[self.arrivals], "device": one_of(self._sites)}
+        self._sites = {
+            name: self._site(sheet, fabric)
+            for name, (sheet, fabric) in devices_to_serve(self.system, self.device).items()
+        }
+        table = {**_READINGS, **_LOADS[self.arrivals]}
+        if self.device is None:
+            table["device"] = one_of(self._sites)
         self.declare(Readings.of(table, self))
         priced = all(site.upkeep.priced for site in self._sites.values())
         metrics = (*_METRICS, COST) if priced else _METRICS
@@ -177,19 +205,23 @@ class ServingSimulator(
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         super().check_values(values)
-        devices = values.get("device", ()) if self.device is None else (self.device,)
-        for name in devices:
+        if self._choices is not None:
+            self._choices.check_values(values)
+            return
+        for name in values.get("device", ()) if self.device is None else self._sites:
             self._sites[str(name)].check_formats(map(str, values.get("weight_format", ())))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs as arrays (n,) by name, with faults if infeasible."""
+        if self._choices is not None:
+            return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, simulated separately for each kind of device."""
         parts = (
             (rows, self._sites[device].run(part, self._readings.columns(part), self._traffic))
-            for (device,), rows in groups(batch, {"device": self.device or ""})
+            for (device,), rows in groups(batch, {"device": next(iter(self._sites))})
             for part in (batch.take(rows),)
         )
         return gather_parts(len(batch), self.provides, parts)
@@ -203,7 +235,7 @@ class ServingSimulator(
         answer = Lengths(mean=self.osl, spread=self.osl_spread)
         return draw_traffic(self.requests, prompt, answer, seed=self.seed)
 
-    def _site(self, device: str) -> Site:
+    def _site(self, sheet: Device, fabric: ServingFabric) -> Site:
         limits = LatencyLimits(
             first_token_s=_limit("first_token_limit", self.first_token_limit),
             first_token_s_per_token=amount(
@@ -214,7 +246,8 @@ class ServingSimulator(
         )
         return Site.of(
             self._model,
-            device,
+            sheet,
+            fabric,
             limits=limits,
             weight=self.pace_weight if self.pace_limit is not None else 0.0,
             overhead_s=amount("overhead", self.overhead, "s"),

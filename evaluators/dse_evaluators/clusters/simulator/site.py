@@ -10,11 +10,11 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Floats, Ints, Mask, Value
-from dse_evaluators.accelerators.devices.devices import Device, device_of
+from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
-from dse_evaluators.clusters.serving.fabric import ServingFabric, fabric_of
+from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
 from dse_evaluators.clusters.serving.serving_plan import READINGS, plans
 from dse_evaluators.clusters.simulator.fleet import RequestLoad, run
@@ -57,7 +57,8 @@ class Site:
     @staticmethod
     def of(  # noqa: PLR0913 - the options of the evaluator
         model: Transformer,
-        device: str,
+        device: Device,
+        fabric: ServingFabric,
         *,
         limits: LatencyLimits,
         weight: float,
@@ -66,19 +67,19 @@ class Site:
         grid: str,
         pue: float,
     ) -> Site:
-        """Build the conditions of a simulation, with device and fabric found by the device's name.
+        """Build the conditions of a simulation.
 
         Raises:
-            SpecError: the device, its fabric or the grid is unknown.
+            SpecError: the grid is unknown.
         """
         return Site(
             model=model,
-            device=device_of(device),
-            fabric=fabric_of(device),
+            device=device,
+            fabric=fabric,
             limits=limits,
             weight=weight,
             overhead_s=overhead_s,
-            upkeep=Upkeep(device=device, price_per_hour=price_per_hour, grid=grid, pue=pue),
+            upkeep=Upkeep(device=device.name, price_per_hour=price_per_hour, grid=grid, pue=pue),
         )
 
     def check_formats(self, formats: Iterable[str]) -> None:
@@ -169,7 +170,7 @@ class Site:
     ) -> dict[int, Fault]:
         named = {"tp": "tp", "batch": "max_num_seqs", "replicas": "replicas"}
         asked = {name: Column(read[other]) for name, other in named.items()}
-        faults = impossible(plans(Batch(asked, len(plan.block)), _PLANS), self.model)
+        faults = impossible(plans(Batch(asked, len(plan.block)), _PLANS), self.model, self.fabric)
         fine = np.ones(len(plan.block), dtype=bool)
         for rule in _rules(plan, read, traffic):
             fine[list(faults)] = False
@@ -213,6 +214,7 @@ class Site:
         grid_kg = np.full_like(energy_j, float(self.upkeep.operational_kg(np.ones(1))[0]))
         seen = server.engine
         strange = ~seen.own | (played.largest > seen.seen_rows)
+        strange |= self.device != DEVICES[self.device.name]
         strange |= self.fabric.borrowed & (server.share.devices > 1)
         return {
             **found,

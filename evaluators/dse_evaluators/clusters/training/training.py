@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
-from dse_evaluators.accelerators.devices.devices import device_of
+from dse.core.values import Value
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import chip_of, chips_of
-from dse_evaluators.clusters.systems import system_of
+from dse_evaluators.clusters.choices import choices_of
+from dse_evaluators.clusters.own_system import (
+    SystemOption,
+    label_of_system,
+    system_edition,
+    system_from,
+)
 from dse_evaluators.clusters.training.account import TrainingCostModel, metrics
 from dse_evaluators.clusters.training.activations import compute_kept_bytes
 from dse_evaluators.clusters.training.device_memory import TrainingMemoryUse, memory, too_large
@@ -32,6 +38,7 @@ from dse_evaluators.readings import number
 from dse_evaluators.workloads.model_source import (
     ModelOption,
     edition_of_models,
+    label_of_model,
     plain_transformer_of,
 )
 
@@ -55,8 +62,13 @@ class Training(
 
     Args:
         model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
-            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``.
-        system: a name of ``clusters.systems``.
+            ``config.json`` or of its folder, or ``{like: llama3-70b, layers: 40}``; a list of
+            these makes it an input, as does one of systems.
+        system: a name of ``clusters.systems``, the path of a YAML file, or a mapping
+            ``{like: h100-dgx, nodes: 4}``; its keys are ``device`` (a name, or ``{like: h100-sxm,
+            memory: 96 GB}``), ``nodes``, ``node_devices``, ``fabric`` (within a node: a name, or
+            ``{bandwidth: 360 GB/s, latency: 10 us}``) and ``network`` (between nodes: a name, or
+            ``{adapters: 8, adapter_bandwidth: 50 GB/s}``).
         sequence: tokens of one sequence.
         number_format: GEMM format of designs that do not give one.
         fused: whether attention is one kernel that never writes its scores.
@@ -96,10 +108,10 @@ class Training(
         of this package cite the source of each equation.
     """
 
-    user_options: ClassVar[Sequence[str]] = ("model",)
+    user_options: ClassVar[Sequence[str]] = ("model", "system")
 
-    model: ModelOption
-    system: str = "h100-dgx"
+    model: ModelOption | Sequence[ModelOption]
+    system: SystemOption | Sequence[SystemOption] = "h100-dgx"
     sequence: int = 4096
     number_format: str | None = None
     fused: bool = True
@@ -115,7 +127,13 @@ class Training(
     tokens: float | str | None = None
 
     def __post_init__(self) -> None:
+        self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
+        if self._choices is not None:
+            self.declare(self._choices.readings)
+            self.provides, self.version = self._choices.metrics, self._choices.version
+            return
         self.version = edition_of_models(type(self).version, self.model)
+        self.version = "-".join(filter(None, (self.version, system_edition(self.system))))
         number(1.0, 1e6)("imbalance", self.imbalance)
         for name in ("overlap_tax", "reserve"):
             number(0.0, 1.0)(name, getattr(self, name))
@@ -128,9 +146,9 @@ class Training(
             fused=self.fused,
             imbalance=self.imbalance,
         )
-        self._system = system_of(self.system)
-        self._device = device_of(self._system.device)
-        self._chips = chips_of(self._device.name)
+        self._system = system_from(self.system)
+        self._device = self._system.sheet
+        self._chips = chips_of(self._device)
         self._habits = Habits(
             host_bytes_per_s=amount("host_bandwidth", self.host_bandwidth, "B/s", least=1.0),
             overlap_tax=self.overlap_tax,
@@ -141,8 +159,15 @@ class Training(
         fixed = {} if self.global_batch is None else {"global_batch": self.global_batch}
         self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(fixed))
 
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        super().check_values(values)
+        if self._choices is not None:
+            self._choices.check_values(values)
+
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n training plans as arrays (n,) by name, and their faults."""
+        if self._choices is not None:
+            return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
@@ -166,7 +191,7 @@ class Training(
         )
 
     def _faults(self, plan: TrainingPlan, stored: TrainingMemoryUse) -> dict[int, Fault]:
-        faults = infeasible(plan, self._job, node_devices=self._system.node_devices)
+        faults = infeasible(plan, self._job, system=self._system)
         possible = np.ones(plan.tensor.shape, dtype=bool)
         possible[list(faults)] = False
         return faults | too_large(
@@ -180,7 +205,7 @@ class Training(
         """Return the choices and the default of the ``number_format`` input for the device."""
         known = {name: float(place) for place, name in enumerate(FORMATS) if name in self._chips}
         usual = self.number_format or next(iter(known))
-        chip_of(self._device.name, usual)
+        chip_of(self._device, usual)
         return ChoiceInput(dict(known.items()), usual)
 
     def _accounts(self) -> TrainingCostModel:

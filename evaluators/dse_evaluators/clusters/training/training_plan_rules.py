@@ -9,10 +9,11 @@ import numpy as np
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
 
 
-def infeasible(plan: TrainingPlan, job: TrainingJob, *, node_devices: int) -> dict[int, Fault]:
+def infeasible(plan: TrainingPlan, job: TrainingJob, *, system: System) -> dict[int, Fault]:
     """Return a fault for the first constraint that each infeasible plan violates, by index.
 
     Source:
@@ -21,21 +22,25 @@ def infeasible(plan: TrainingPlan, job: TrainingJob, *, node_devices: int) -> di
     """
     faults: dict[int, Fault] = {}
     fine = np.ones(plan.tensor.shape, dtype=bool)
-    for rule in (*_shapes(plan, job, node_devices), *_choices(plan)):
+    for rule in (*_shapes(plan, job, system), *_choices(plan)):
         if rule.broken.any():
             faults.update(find_rule_faults(rule, fine))
             fine &= ~rule.broken
     return faults
 
 
-def _shapes(plan: TrainingPlan, job: TrainingJob, node_devices: int) -> Iterator[Rule]:
+def _shapes(plan: TrainingPlan, job: TrainingJob, system: System) -> Iterator[Rule]:
     model = job.model
     yield Rule(
-        plan.tensor > node_devices,
+        plan.tensor > system.node_devices,
         "tensor parallel over {has:g} devices, but a node has {needs:g}",
         plan.tensor,
-        np.full_like(plan.tensor, node_devices),
+        np.full_like(plan.tensor, system.node_devices),
     )
+    if system.nodes:
+        most = np.full_like(plan.tensor, system.nodes * system.node_devices)
+        reason = "a plan for {has:g} devices, but the system has {needs:g}"
+        yield Rule(plan.devices > most, reason, plan.devices, most)
     yield _divides(model.heads, plan.tensor, "heads over tensor parallel devices")
     yield _divides(model.kv_heads, np.minimum(plan.tensor, model.kv_heads), "key and value heads")
     stages = plan.pipeline * plan.interleave

@@ -1,0 +1,248 @@
+"""Clusters as a study names them: a name, a YAML file, or one of ours with changes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.devices import Device, device_of
+from dse_evaluators.accelerators.devices.platforms import devices_of
+from dse_evaluators.amounts import amount
+from dse_evaluators.clusters.fabrics import UnmeasuredFabric, get_check_status
+from dse_evaluators.clusters.systems import (
+    SYSTEMS,
+    System,
+    network_of,
+    system_of,
+)
+from dse_evaluators.readings import number
+
+SystemOption = str | Mapping[str, Any]
+"""Value of an option ``system``: a name, a path, or ``{like: NAME, nodes: 4, ...}``."""
+
+DeviceOption = str | Mapping[str, Any]
+"""Value of an option ``device``: a name, or ``{like: NAME, memory: 96 GB, ...}``."""
+
+_MOST_BYTES = 1 << 18
+_MOST_DEVICES = 2**20
+_TINY = 1e-12
+
+_NETWORK = {
+    "adapter_bandwidth": ("adapter_bytes_per_s", "B/s"),
+    "device_bandwidth": ("device_bytes_per_s", "B/s"),
+    "message_bandwidth": ("message_bytes_per_s", "B/s"),
+    "latency": ("latency_s", "s"),
+}
+_FABRIC = ("bandwidth", "latency", "kind", "axis_devices")
+_KINDS = ("switch", "torus")
+
+
+def system_from(value: object, option: str = "system") -> System:
+    """Return the cluster that an option names.
+
+    Args:
+        value: a name of ``clusters.systems``; the path of a YAML file with such a mapping; or a
+            mapping ``{like: NAME or path, device: ..., node_devices: 8, nodes: 4, fabric: ...,
+            network: ...}`` of what differs.
+        option: name of the option, for messages.
+
+    Raises:
+        SpecError: the name, the file or a key is unknown, or an amount is out of range.
+    """
+    if isinstance(value, System):
+        return value
+    try:
+        return _system(value)
+    except SpecError as error:
+        raise SpecError(error.problem, hint=error.hint, part=[option]) from error
+
+
+def device_from(value: object, option: str = "device") -> Device:
+    """Return the device that an option names.
+
+    Args:
+        value: a name of ``devices.csv``, or a mapping ``{like: NAME, memory: 96 GB, ...}`` of the
+            figures that differ. It keeps the constants that were measured on the named device.
+        option: name of the option, for messages.
+
+    Raises:
+        SpecError: the name or a key is unknown, or a figure is not positive.
+    """
+    try:
+        if isinstance(value, str):
+            return device_of(value)
+        if isinstance(value, Mapping):
+            if "like" not in value:
+                raise SpecError("a device has no key 'like'", hint="{like: h100-sxm, ...}")
+            return devices_of({"device": value})["device"]
+    except SpecError as error:
+        problem = error.problem.replace("platform 'device'", "a device")
+        raise SpecError(problem, hint=error.hint, part=[option]) from error
+    hint = "a name, or {like: h100-sxm, memory: 96 GB}"
+    raise SpecError(f"{option} cannot be {value!r}", hint=hint, part=[option])
+
+
+def label_of_system(value: object) -> str:
+    """Return the name of a system that an option names, as a space refers to it.
+
+    Args:
+        value: the value of the option, as for :func:`system_from`.
+    """
+    return system_from(value).name
+
+
+def system_edition(value: object) -> str:
+    """Return a hash of a system or device of the user; an empty text for a built-in name.
+
+    Args:
+        value: the value of an option, as for :func:`system_from`, or a mapping of a device.
+    """
+    if value is None or (isinstance(value, str) and not _is_path(value)):
+        return ""
+    content = _read(Path(value)) if isinstance(value, str) else value
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+
+
+def _system(value: object) -> System:
+    if isinstance(value, str):
+        return _named(value)
+    if not isinstance(value, Mapping):
+        hint = "a name, a path, or {like: h100-dgx, nodes: 4}"
+        raise SpecError(f"system cannot be {value!r}", hint=hint)
+    keys = ("like", "name", *_CHANGES)
+    odd = next((key for key in value if key not in keys), None)
+    if odd is not None:
+        raise SpecError(f"a system has no key {odd!r}", hint=nearest(str(odd), keys))
+    if "like" not in value:
+        raise SpecError("a system has no key 'like'", hint="{like: h100-dgx, nodes: 4}")
+    system = _system(value["like"])
+    for key, change in _CHANGES.items():
+        if key in value:
+            system = replace(system, **change(system, value[key]))
+    return replace(system, name=str(value.get("name", system.name)), source="the study")
+
+
+def _named(text: str) -> System:
+    if _is_path(text):
+        return _system({**_read(Path(text)), "name": Path(text).stem})
+    if text not in SYSTEMS and Path(text).exists():
+        hint = f"a file of your own is named by a path: ./{text}"
+        raise SpecError(f"system cannot be {text!r}", hint=hint)
+    return system_of(text)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """Return the mapping of a YAML file.
+
+    Raises:
+        SpecError: the file cannot be read, is too large, or is no mapping.
+    """
+    import yaml
+
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise SpecError(f"{path.name} is larger than 256 KiB", hint="name the file of a system")
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SpecError(f"there is no file {path}", hint="the YAML file of a system") from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        problem = f"{path.name} cannot be read as YAML: {error}".splitlines()[0]
+        raise SpecError(problem, hint="as {like: h100-dgx, nodes: 4}") from error
+    if not isinstance(found, Mapping):
+        raise SpecError(f"{path.name} is no mapping", hint="as {like: h100-dgx, nodes: 4}")
+    like = found.get("like")
+    if isinstance(like, str) and _is_path(like):
+        if (path.parent / like).resolve() == path.resolve():
+            raise SpecError(f"{path.name} is like itself", hint="like: h100-dgx")
+        return {**found, "like": str(path.parent / like)}
+    return found
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or "\\" in text or Path(text).suffix in (".yaml", ".yml")
+
+
+def _count(name: str, value: Any, most: int = _MOST_DEVICES) -> int:
+    number(1, most, whole=True)(name, value)
+    return int(value)
+
+
+def _changed_device(_: System, value: object) -> dict[str, Any]:
+    sheet = device_from(value)
+    return {"device": sheet.name, "own_device": None if isinstance(value, str) else sheet}
+
+
+def _changed_fabric(base: System, value: object) -> dict[str, Any]:
+    """Return the fabric within a node: a known one by name, or a latency and a bandwidth."""
+    if isinstance(value, str):
+        get_check_status(value)  # raises if the fabric is unknown
+        return {"fabric": value, "own_fabric": None}
+    if not isinstance(value, Mapping):
+        hint = "a name, or {bandwidth: 360 GB/s, latency: 10 us}"
+        raise SpecError(f"fabric cannot be {value!r}", hint=hint)
+    odd = next((key for key in value if key not in _FABRIC), None)
+    if odd is not None:
+        raise SpecError(f"a fabric has no key {odd!r}", hint=nearest(str(odd), _FABRIC))
+    if "bandwidth" not in value:
+        hint = "what a device sends and receives at once, such as 360 GB/s"
+        raise SpecError("a fabric has no key 'bandwidth'", hint=hint)
+    kind = value.get("kind", "switch")
+    if kind not in _KINDS:
+        hint = nearest(str(kind), _KINDS) or ", ".join(_KINDS)
+        raise SpecError(f"kind of a fabric cannot be {kind!r}", hint=hint)
+    own = UnmeasuredFabric(
+        name="the study's",
+        kind=kind,
+        ranks=base.node_devices,
+        latency_s=_amount("latency", value.get("latency", 1e-5), "s", least=0.0),
+        bytes_per_s=_amount("bandwidth", value["bandwidth"], "B/s", least=1.0),
+        axis_devices=_count("axis_devices", value.get("axis_devices", base.node_devices)),
+        checked="hand-set",
+        source="the study",
+    )
+    return {"fabric": own.name, "own_fabric": own}
+
+
+def _changed_network(base: System, value: object) -> dict[str, Any]:
+    """Return the network between nodes: a known one by name, or one with other figures."""
+    if isinstance(value, str):
+        return {"network": network_of(value)}
+    if not isinstance(value, Mapping):
+        hint = "a name, or {adapters: 8, adapter_bandwidth: 50 GB/s}"
+        raise SpecError(f"network cannot be {value!r}", hint=hint)
+    known = ("like", "adapters", *_NETWORK)
+    odd = next((key for key in value if key not in known), None)
+    if odd is not None:
+        raise SpecError(f"a network has no key {odd!r}", hint=nearest(str(odd), known))
+    network = network_of(str(value["like"])) if "like" in value else base.network
+    changes: dict[str, Any] = {
+        field: _amount(key, value[key], unit, least=_TINY if unit == "s" else 1.0)
+        for key, (field, unit) in _NETWORK.items()
+        if key in value
+    }
+    if "adapters" in value:
+        changes["adapters"] = _count("adapters", value["adapters"])
+    if "adapter_bandwidth" in value:
+        for name in ("device_bytes_per_s", "message_bytes_per_s"):
+            changes.setdefault(name, changes["adapter_bytes_per_s"])
+    return {"network": replace(network, **changes, checked="hand-set", source="the study")}
+
+
+def _amount(name: str, value: Any, unit: str, *, least: float) -> float:
+    if not isinstance(value, int | float | str):
+        raise SpecError(f"{name} cannot be {value!r}", hint=f"a number of {unit}")
+    return amount(name, value, unit, least=least)
+
+
+_CHANGES: Mapping[str, Callable[[System, Any], dict[str, Any]]] = {
+    "device": _changed_device,
+    "node_devices": lambda _, value: {"node_devices": _count("node_devices", value)},
+    "nodes": lambda _, value: {"nodes": _count("nodes", value)},
+    "fabric": _changed_fabric,
+    "network": _changed_network,
+}
+"""Functions of the base and of a key's value that return the fields of a system to replace."""
