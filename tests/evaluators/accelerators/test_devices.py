@@ -68,6 +68,9 @@ def test_memories_and_bandwidths_are_those_that_were_gathered():
     gathered = [(float(row["mem_GB"]), float(row["mem_bw_GBps"])) for row in rows]
     added = [(24 * 2**30 / 1e9, 456.0), (48.0, 696.0), (288.0, 8000.0)]  # arc-b60, a40, gb300
     added.append((64.0, 1600.0))  # half of mi250x, as software sees it
+    added += [(96.0, 4000.0), (24.0, 300.0), (24.0, 600.0)]  # h20-sxm, l4, a10
+    added += [(16.0, 320.0), (32.0, 1792.0)]  # t4, rtx-5090
+    added += [(256.0, 6000.0), (288.0, 8000.0)]  # mi325x, mi355x
     ours = [(each.dram_bytes / 1e9, each.dram_bytes_per_s / 1e9) for each in DEVICES.values()]
     assert np.array(sorted(ours)) == pytest.approx(np.array(sorted([*gathered, *added])))
 
