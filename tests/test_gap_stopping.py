@@ -1,14 +1,20 @@
 """A study that stops by its gap, and where the gap is shown."""
 
+import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
+from typer.testing import CliRunner
 
 from dse import Metric, Study, evaluator
+from dse.cli.app import app
 from dse.core.attributes import others
+from dse.core.pareto import ParetoSet, hypervolume
 from dse.core.recorded_gap import KIND, REACHED, UNDECIDED, RecordedGap
 from dse.core.trial import Event
-from dse.errors import SpecError, SpecErrors
+from dse.errors import SpecError, SpecErrors, StudyError
+from dse.optimizers.bayesian.hypervolume_gap import GapEstimator
 from dse.report.html.study_page import report_html
 from dse.schema.models import BudgetSpec
 from dse.schema.study.budget import Budget, budget_of, change_budget
@@ -40,6 +46,16 @@ def asked(storage, **options) -> Study:
     kernel = evaluator(Metric("time", "s", goal="minimize"), Metric("area", "", goal="minimize"))
     space = {"rows": (1, 12), "cols": (1, 12)}
     return Study("chip", space, {"chip": kernel(chip)}, storage=storage, **options)
+
+
+def every_design():
+    return [{"rows": rows, "cols": cols} for rows, cols in product(range(1, 13), repeat=2)]
+
+
+def run_cli(*words):
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 0, result.output
+    return result
 
 
 def begun(folder, text: str, space: str = SPACE):
@@ -190,3 +206,69 @@ def test_an_option_changes_the_confidence_of_the_files_gap():
     assert change_budget(Budget(gap=0.02, confidence=0.8), BudgetSpec(gap="1 %")) == Budget(
         gap=0.01, confidence=0.8
     )
+
+
+def test_the_gap_on_demand_is_the_one_that_a_run_recorded(stopped):
+    study, _ = stopped
+    recorded = RecordedGap.of(study.engine.events)
+    loaded = Study.load("chip", study.engine.storage)
+    assert RecordedGap.of(loaded.gap().events) == recorded
+    assert recorded.told == len(study.trials)
+    assert recorded.found == pytest.approx(study.front.hypervolume_share, rel=1e-5)
+    assert 1 - recorded.found / recorded.optimistic == pytest.approx(recorded.share)
+
+
+def test_a_study_without_a_gap_in_its_budget_has_one_on_demand(stopped):
+    study = asked(MemoryStorage(), optimizer="random")
+    study.run(measurements=20)
+    assert RecordedGap.of(study.engine.events) is None
+    assert study.gap(confidence="60 %").share < study.gap().share
+    assert study.gap().confidence == 0.9
+
+
+@pytest.mark.parametrize(
+    ("measurements", "lacking"),
+    [
+        (4, "4 of the 10 feasible trials that fix the reference point"),
+        (12, "12 measurements are too few to calibrate it at 90 % confidence"),
+    ],
+)
+def test_a_gap_after_too_few_trials_is_an_error_that_states_what_is_lacking(measurements, lacking):
+    study = asked(MemoryStorage(), optimizer="random")
+    study.run(measurements=measurements)
+    with pytest.raises(StudyError, match=lacking):
+        study.gap()
+
+
+def test_a_mistaken_confidence_of_a_gap_on_demand_is_refused(stopped):
+    with pytest.raises(SpecError, match="is not from 50 % to 99 %"):
+        stopped[0].gap(confidence="99.9 %")
+
+
+def test_the_command_front_estimates_the_gap_on_demand(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'dse.db'}"
+    study = asked(storage, optimizer="random")
+    study.run(measurements=20)
+    shown = run_cli("front", "chip", "--gap", "--storage", storage)
+    assert f"gap: at most {100 * study.gap().share:.2g} % (90 % confidence)" in shown.output
+    told = json.loads(
+        run_cli("front", "chip", "--gap", "--format", "json", "--storage", storage).output
+    )
+    assert told["gap"]["share"] == study.gap().share
+    assert told["gap"]["found"] == pytest.approx(told["hypervolume_share"], rel=1e-5)
+    without = json.loads(run_cli("front", "chip", "--format", "json", "--storage", storage).output)
+    assert without["gap"] is None
+
+
+def test_the_gap_of_objectives_with_a_log_scale_counts_their_logarithms():
+    options = {"optimizer": "random", "log_scale": ["chip.time", "chip.area"]}
+    study = asked(MemoryStorage(), **options)
+    study.run(measurements=30)
+    gap = GapEstimator(study.problem).estimate(study.engine.finished)
+    assert gap.found == pytest.approx(study.front.hypervolume_share)
+    assert (gap.undecided > 0).all()
+    truth = ParetoSet.of(study.problem, study.evaluate(*every_design()))
+    scaled = study.problem.on_scales
+    corner = scaled(study.front.found.reference)
+    missing = 1 - study.front.hypervolume / hypervolume(scaled(truth.losses), corner)
+    assert missing <= gap.share < 1

@@ -14,7 +14,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "resume": ('Study.load("first").run(trials=8)',),
     "verify": ("study.record.verify()",),
     "status": ("study.record.status",),
-    "front": ("study.front", "study.record.answer"),
+    "front": ("study.front", "study.record.answer", "study.gap()"),
     "choose": ("study.favourite()",),
     "deploy": ('small.deploy("safetensors", "model.safetensors", trial=0)',),
     "trials": ("study.trials", "study.to_pandas()", "study.to_polars()"),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dse.analysis.effects import Effects
     from dse.api.record import StudyRecord
     from dse.core.problem import Problem
+    from dse.core.recorded_gap import RecordedGap
     from dse.core.trial import Trial
     from dse.core.trials import Trials
     from dse.study import study_engine as engine
@@ -109,6 +110,30 @@ class StudyResults:
         from dse.services.studies.results_json import study_effects
 
         return study_effects(self.engine, metrics)
+
+    def gap(self, *, confidence: str | float | None = None) -> RecordedGap:
+        """Estimate the gap: the share of the hypervolume that the front may still miss.
+
+        It is estimated from all finished trials, and not recorded. ``share`` is the gap, ``found``
+        and ``optimistic`` are the hypervolume of the front, and that of the front with the
+        optimistic values of all other designs, as shares of the volume between reference point and
+        ideal point. The study's budget needs no gap.
+
+        Example:
+            ``study.gap(confidence="95 %").share``
+
+        Args:
+            confidence: probability with which the gap is an upper bound, from 50 % to 99 %; by
+                default that of the budget, or 90 %.
+
+        Raises:
+            SpecError: the confidence is invalid, or all metrics are modelled over a space that
+                cannot be listed.
+            StudyError: there are too few trials, or a model cannot run here.
+        """
+        from dse.services.studies.gap_estimation import estimate_gap
+
+        return estimate_gap(self.engine, confidence)
 
     def report(self, file: str | Path) -> Path:
         """Write the study as one self-contained HTML page; return its path.

@@ -28,6 +28,7 @@ from dse.system.credentials import mask_url
 
 if TYPE_CHECKING:
     from dse.core.pareto import ParetoSet
+    from dse.core.recorded_gap import RecordedGap
     from dse.core.trials import Trials
     from dse.report.json.columns import Sheet
     from dse.services.studies.best_designs import BestDesigns
@@ -89,6 +90,13 @@ def front(
             metavar="METRIC",
         ),
     ] = None,
+    gap: Annotated[
+        bool,
+        typer.Option(
+            "--gap",
+            help="Estimate what the front may still miss from all finished trials.",
+        ),
+    ] = False,
     storage: StorageOption = None,
     output: FormatOption = Format.TABLE,
     file: OutputOption = None,
@@ -96,16 +104,23 @@ def front(
     """Show the Pareto front: the designs that no other design dominates.
 
     With --at, show the front of the designs that satisfy further limits; with --best, the best of
-    them by one metric. Both search all finished trials.
+    them by one metric. Both search all finished trials. With --gap, estimate the share of the
+    hypervolume that is missing at most, at the confidence of the budget, or 90 %.
 
     Example: dse front quickstart --at 'chip.area <= 20 mm2' --best chip.latency
     """
+    from dse.core.recorded_gap import RecordedGap
+    from dse.errors import SpecError
+    from dse.report.json.gap_json import gap_json
     from dse.services.studies.best_designs import find_best_designs
+    from dse.services.studies.gap_estimation import estimate_gap
     from dse.services.studies.results_json import answer_json, best_designs_json
     from dse.study.study_engine import StudyEngine
 
     study = StudyEngine.load(name, storage)
     output = format_of(output, file)
+    if gap and (at or best is not None or output in (Format.CSV, Format.PARQUET)):
+        raise SpecError("--gap needs the complete front, as a table or JSON", where="--gap")
     if at or best is not None:
         chosen = find_best_designs(study, at or [], best)
         if output is Format.TABLE:
@@ -114,9 +129,10 @@ def front(
             facts = best_designs_json(study.name, chosen)
             write_result(output, file, facts, lambda: _columns(chosen.found, chosen.trials))
     elif output is Format.TABLE:
-        _print_front(study)
+        _print_front(study, estimate_gap(study) if gap else RecordedGap.of(study.events))
     else:
         facts = answer_json(study)
+        facts |= {"gap": gap_json(estimate_gap(study))} if gap else {}
         write_result(output, file, facts, lambda: _columns(study.front, study.finished))
 
 
@@ -126,10 +142,9 @@ def _columns(front: ParetoSet, finished: Trials) -> Sheet:
     return front_columns(front, finished)
 
 
-def _print_front(study: StudyEngine) -> None:
+def _print_front(study: StudyEngine, gap: RecordedGap | None) -> None:
     from dse.analysis.front_probability import membership
     from dse.core.pareto import ParetoSet
-    from dse.core.recorded_gap import RecordedGap
     from dse.report.html import fidelity, scenario_tables
     from dse.report.json.gap_json import gap_words
     from dse.report.text import trial_tables as table
@@ -138,7 +153,7 @@ def _print_front(study: StudyEngine) -> None:
     contrast = study.contrast
     chances = membership(study.problem, finished)
     table.front_table(ParetoSet.of(study.problem, finished), finished, proof=study.proof)
-    words = gap_words(RecordedGap.of(study.events))
+    words = gap_words(gap)
     show(words, line_feed=bool(words))
     if contrast is not None:
         scenario_tables.contrast_table(contrast)

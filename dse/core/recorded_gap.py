@@ -41,7 +41,9 @@ class RecordedGap:
     It holds with probability ``confidence`` after ``measurements`` measurements, at ``finished``
     finished trials. ``undecided`` of the ``designs`` considered may still enter the front; these
     are all legal ones, or a sample. ``points`` are optimistic objective values of undecided
-    designs, in the objectives' own units and signs; of many, an even selection.
+    designs, in the objectives' own units and signs; of many, an even selection. ``found`` is the
+    share of the volume between reference point and ideal point that the front dominates; ``None``
+    with a single objective, and in records of earlier versions.
     """
 
     share: float
@@ -52,6 +54,18 @@ class RecordedGap:
     is_sampled: bool = False
     finished: int = 0
     points: tuple[tuple[float, ...], ...] = ()
+    found: float | None = None
+
+    @property
+    def optimistic(self) -> float | None:
+        """Hypervolume of the front with the optimistic designs, as a share of the same volume.
+
+        It is above 1 if these extend far beyond the ideal point, which has the best values found.
+        ``None`` where it is not known.
+        """
+        if self.found is None or self.share >= 1:
+            return None
+        return self.found / (1.0 - self.share)
 
     @property
     def text(self) -> str:
@@ -67,7 +81,7 @@ class RecordedGap:
     @property
     def events(self) -> tuple[Event, Event]:
         """Events that record the gap: its sentence, and the undecided designs."""
-        place = {"after": self.measurements, "points": _thinned(self.points)}
+        place = {"after": self.measurements, "points": _thinned(self.points), "found": self.found}
         return (
             Event(kind=KIND, text=self.text, told=self.finished),
             Event(kind=UNDECIDED, text=json.dumps(place), told=self.finished),
@@ -81,6 +95,7 @@ class RecordedGap:
             if found is None:
                 continue
             share, confidence, measurements, undecided, designs, sampled = found.groups()
+            points, volume = _undecided(events, int(measurements))
             try:
                 return RecordedGap(
                     share=float(share) / 100,
@@ -90,7 +105,8 @@ class RecordedGap:
                     designs=_count(designs),
                     is_sampled=sampled is not None,
                     finished=event.told,
-                    points=_points(events, int(measurements)),
+                    points=points,
+                    found=volume,
                 )
             except ValueError:  # a stranger's file may hold anything
                 continue
@@ -116,20 +132,30 @@ def latest_gap_only(events: Iterable[Event]) -> list[Event]:
     return [event for event in kept if event.kind != KIND or event is last]
 
 
-def _points(events: Sequence[Event], measurements: int) -> tuple[tuple[float, ...], ...]:
-    """Return the undecided designs' objective values after a number of measurements, (k, m)."""
+def _undecided(
+    events: Sequence[Event], measurements: int
+) -> tuple[tuple[tuple[float, ...], ...], float | None]:
+    """Return what the event of undecided designs after a number of measurements records.
+
+    Returns:
+        The designs' optimistic objective values, (k, m), and the share of the hypervolume found.
+    """
     for event in reversed(events):
         if event.kind != UNDECIDED:
             continue
         try:
-            found = json.loads(event.text)
-            if found["after"] != measurements:
+            read = json.loads(event.text)
+            if read["after"] != measurements:
                 continue
-            points = tuple(tuple(float(value) for value in row) for row in found["points"])
-        except (ValueError, TypeError, KeyError, RecursionError):
+            points = tuple(tuple(float(value) for value in row) for row in read["points"])
+            found = None if read.get("found") is None else float(read["found"])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
-        return points if all(math.isfinite(value) for row in points for value in row) else ()
-    return ()
+        values = [value for row in points for value in row]
+        if not all(map(math.isfinite, values)):
+            points = ()
+        return points, found if found is not None and 0 <= found <= 1 else None
+    return (), None
 
 
 def _thinned(points: Sequence[Sequence[float]]) -> list[list[float]]:

@@ -129,4 +129,5 @@ def recorded_gap(
         is_sampled=not found.is_listed,
         finished=finished,
         points=tuple(map(tuple, (found.undecided[order] * signs).tolist())),
+        found=None if found.found is None else float(f"{found.found:.6g}"),
     )

@@ -216,21 +216,12 @@ class StudyRun:
 
     def _add_what_is_free(self) -> None:
         """Add designs whose metrics follow from existing measurements, also by scenario."""
-        if self._completes_front:
+        if completes_front(self.plan):
             self._loop_here(COMPLETION)
         exact = any(event.kind in SEARCHED for event in self._events())
         for name, problem in self.plan.alone.items():
             if for_free(problem, exact=exact) is not None:
                 self._loop_here(scenario(name))
-
-    @property
-    def _completes_front(self) -> bool:
-        """Whether designs without measurements complete the front after the run."""
-        chosen = self.plan.optimizer
-        completed = (
-            chosen.use == AUTO or optimizer_traits(chosen, self.plan.objects).completes_front
-        )
-        return completed and worthwhile(self.plan.problem)
 
     def _loop_here(self, by: str) -> None:
         """Run a loop of designs without measurements, in this process, waiting for no driver."""
@@ -287,7 +278,7 @@ class StudyRun:
             problem=self.plan.problem,
             share=bounds.gap,
             confidence=CONFIDENCE if bounds.confidence is None else bounds.confidence,
-            completes=self._completes_front,
+            completes=completes_front(self.plan),
             on_estimate=self.on_gap,
         )
 
@@ -331,3 +322,10 @@ class StudyRun:
         """Record the event unless an equal one is in the record already."""
         if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
             self._retrying.record(self.name, [event])
+
+
+def completes_front(plan: Plan) -> bool:
+    """Return whether designs that need no measurement complete the front after a run."""
+    chosen = plan.optimizer
+    completed = chosen.use == AUTO or optimizer_traits(chosen, plan.objects).completes_front
+    return completed and worthwhile(plan.problem)

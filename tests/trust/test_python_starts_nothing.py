@@ -76,6 +76,7 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
     "Study.deploy": lambda study: study.deploy("torch", "model.pt", trial=0),
     "Study.attach": lambda study: study.attach({"a": 6, "b": 4}, {}),
     "Study.predict": lambda study: study.predict(DESIGN),
+    "Study.gap": lambda study: study.gap(),
     "StudyRecord.verify": lambda study: study.record.verify(),
 }
 """What may start programs; it is refused on an imported study."""

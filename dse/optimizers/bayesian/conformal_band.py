@@ -35,7 +35,8 @@ _FEWEST = 3
 class MeasuredValues:
     """Learnt losses and excesses of the distinct measured parts of a record, in its order.
 
-    An excess is the violation of a limit that depends on measurements, at most 0 where it is kept.
+    A loss of an objective with a log scale is that of its logarithm. An excess is the violation of
+    a limit that depends on measurements, at most 0 where it is kept.
     """
 
     trials: tuple[Trial, ...]
@@ -50,12 +51,13 @@ class MeasuredValues:
         rows = firsts(keys(batch, sorted(roles.part)))
         done = [done[row] for row in rows.tolist()]
         columns, size = problem.columns(done), len(done)
-        losses = problem.losses(columns, size)[:, list(roles.learnt)]
+        losses = problem.losses(columns, size)
+        learnt = [problem.objectives[k].on_scale(losses[:, k]) for k in roles.learnt]
         excesses = [-limit.slacks(columns, size) for limit in roles.learnt_limits]
         return MeasuredValues(
             trials=tuple(done),
             batch=batch.take(rows),
-            values=np.column_stack([losses, *excesses]),
+            values=np.column_stack([losses[:, :0], *learnt, *excesses]),
         )
 
 
@@ -122,7 +124,7 @@ class ConformalBand:
         return np.asarray(np.maximum(scores[place], 0.0))
 
     def optimistic(self, batch: Batch, width: Floats) -> Floats:
-        """Return the best losses and excesses within the band, (n, a + l).
+        """Return the best losses, on their scales, and excesses within the band, (n, a + l).
 
         Args:
             batch: n designs.

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.batch import concatenate_batches
 from dse.core.design import Design
-from dse.core.pareto import ParetoSet, hypervolume, nondominated
+from dse.core.pareto import ParetoSet, hypervolume, hypervolume_share, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats, Mask
@@ -37,10 +37,12 @@ class HypervolumeGap:
 
     ``share`` is ``1 - found / optimistic``, from 0 to 1: ``found`` is the hypervolume of the front,
     ``optimistic`` that of the front together with the optimistic losses of all other designs.
+    Objectives with a log scale count by their logarithms, as in the hypervolume of the front.
     """
 
     share: float
     confidence: float
+    found: float | None  # share of the box between reference and ideal point; None if m = 1
     undecided: Floats  # (k, m), optimistic losses that no found design dominates
     designs: int  # that were considered
     is_listed: bool  # whether these are all legal designs
@@ -108,11 +110,15 @@ class GapEstimator:
         every = np.vstack([found, hoped])
         inside = (every < reference).all(axis=1)
         kept = nondominated(every)
-        volume = hypervolume(found[nondominated(found)], reference)
-        best = max(hypervolume(every[kept], reference), volume)
+        scaled = self._problem.on_scales
+        corner, known = scaled(reference), scaled(found[nondominated(found)])
+        volume = hypervolume(known, corner)
+        best = max(hypervolume(scaled(every[kept]), corner), volume)
+        several = len(reference) > 1
         return HypervolumeGap(
             share=1.0 - volume / best if best > 0 else 1.0,
             confidence=self._confidence,
+            found=hypervolume_share(volume, corner, known.min(axis=0)) if several else None,
             undecided=every[len(found) :][(kept & inside)[len(found) :]],
             designs=count,
             is_listed=is_listed(self._problem),
@@ -149,7 +155,10 @@ class GapEstimator:
         measured = {key: row for row, key in enumerate(keys(values.batch, names))}
         rows = np.array([measured.get(key, -1) for key in keys(candidates.distinct, names)], int)
         best[rows >= 0] = values.values[rows[rows >= 0]]
-        losses = candidates.losses(best[:, :count])
+        chosen = [self._problem.objectives[place] for place in self._roles.learnt]
+        pairs = zip(chosen, best.T[:count], strict=True)
+        columns = [objective.off_scale(column) for objective, column in pairs]
+        losses = candidates.losses(np.column_stack([best[:, :0], *columns]))
         kept: Mask = np.asarray((best[:, count:] <= 0).all(axis=1))
         usable: Mask = np.asarray(np.isfinite(losses).all(axis=1))
         usable &= kept[candidates.owners] & candidates.are_new(record.taken)

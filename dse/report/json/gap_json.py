@@ -36,6 +36,8 @@ def gap_json(gap: RecordedGap | None) -> GapFacts | None:
         "designs": gap.designs,
         "sampled": gap.is_sampled,
         "points": [list(point) for point in gap.points],
+        "found": gap.found,
+        "optimistic": gap.optimistic,
     }
 
 
@@ -46,12 +48,19 @@ def gap_text(gap: RecordedGap) -> str:
 
 def gap_words(gap: RecordedGap | None) -> str:
     """Return a gap with its number of undecided designs as one line; empty if it is unknown."""
-    return "" if gap is None else f"gap: {gap_text(gap)}, {_undecided_text(gap)}"
+    return "" if gap is None else f"gap: {gap_text(gap)}, {_undecided_text(gap)}{_volumes(gap)}"
 
 
 def gap_tiles(gap: RecordedGap | None) -> list[tuple[str, str, str]]:
     """Return a gap as a number with its name and a note, for a page; empty if it is unknown."""
     return [] if gap is None else [("gap", gap_text(gap), _undecided_text(gap))]
+
+
+def _volumes(gap: RecordedGap) -> str:
+    """Return the shares of the hypervolume behind a gap; empty if they are unknown."""
+    if gap.found is None or gap.optimistic is None:
+        return ""
+    return f"; hypervolume {100 * gap.found:.4g} %, optimistic {100 * gap.optimistic:.4g} %"
 
 
 def _undecided_text(gap: RecordedGap) -> str:

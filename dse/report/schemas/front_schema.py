@@ -125,6 +125,12 @@ class GapFacts(Shape):
     points: list[list[float]]
     """Optimistic objective values of undecided designs, in the objectives' order, units and signs;
     of many, an even selection."""
+    found: float | None
+    """The volume that the front dominates, as a share of that between reference point and ideal
+    point; null with a single objective, for an exact front and in records of earlier versions."""
+    optimistic: float | None
+    """The volume of the front together with all optimistic values, as a share of the same volume;
+    above 1 if these extend far beyond the ideal point."""
 
 
 class FrontFacts(HeadingFacts, CoverageFacts):

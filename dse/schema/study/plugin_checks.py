@@ -122,19 +122,19 @@ def check_gain(budget: BudgetSpec, spec: PluginSpec, objects: Objects) -> None:
         raise SpecError(problem, hint="remove 'min_improvement', or use another optimizer")
 
 
-def check_gap_space(budget: BudgetSpec, problem: Problem) -> None:
+def check_gap_space(gap: object, problem: Problem) -> None:
     """Check that the gap of a study without measured metrics is over all legal designs.
 
     Nothing is learnt from such a study: a sample of its designs has no statement on the others.
 
     Args:
-        budget: the study's budget.
+        gap: the gap that a budget states; ``None`` if it states none.
         problem: the study's problem.
 
     Raises:
         SpecError: all metrics are modelled, and the space is too large to list.
     """
-    if budget.gap is None or problem.measured:
+    if gap is None or problem.measured:
         return
     from dse.optimizers.bayesian.gap_candidates import LISTED, is_listed
 

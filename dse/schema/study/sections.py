@@ -268,7 +268,8 @@ class Sections:
     def check_gap(self, problem: Problem | None) -> None:
         """Collect the error of a gap that cannot be estimated for this problem."""
         if problem is not None:
-            self._try_make(["budget", "gap"], lambda: check_gap_space(self.spec.budget, problem))
+            gap = self.spec.budget.gap
+            self._try_make(["budget", "gap"], lambda: check_gap_space(gap, problem))
 
     def _is_open(self) -> bool:
         """Return whether the optimizer can be constructed to check its options.
