@@ -19,6 +19,7 @@ from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.style import Drawing
 from dse.report.figures.timeline_figure import timeline_figure
 from dse.report.html.failure_reasons import Failure, failures
+from dse.report.json.gap_json import known_gap
 from dse.serve.error_responses import UnknownError
 from dse.study.lease import LEASE_S
 from dse.study.liveness import gone
@@ -62,7 +63,8 @@ class Snapshot:
     @cached_property
     def drawings(self) -> list[Drawing]:
         """Figures: trade-offs of the first objectives, hypervolume growth, worker timeline."""
-        pairs = trade_off_figures(self.front, self.finished)[:MOST_PAIRS]
+        gap = known_gap(self.proof, self.events)
+        pairs = trade_off_figures(self.front, self.finished, gap=gap)[:MOST_PAIRS]
         lanes = timeline_figure(self.trials, measured=bool(self.study.problem.measured))
         return [*pairs, *growth_figures(self.front, self.finished)[:1], *lanes]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dse.core.pareto import ParetoSet
+from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import Trial
 from dse.core.values import Floats, Mask
 from dse.report.axes import Axis, tick_text, ticks
@@ -28,6 +30,7 @@ from dse.report.figures.style import (
     hovers,
     text,
 )
+from dse.report.figures.undecided_region import UndecidedRegion, add_undecided
 from dse.report.words import truncate_text
 
 MAX_POINTS = 3_000
@@ -38,24 +41,55 @@ MAX_PAIRS = 10
 
 
 def trade_off_figures(
-    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
+    front: ParetoSet,
+    trials: Sequence[Trial],
+    weighty: Sequence[str] = (),
+    *,
+    gap: RecordedGap | None = None,
 ) -> list[Drawing]:
-    """Return a trade-off figure per pair of objectives; one objective is drawn over trials."""
+    """Return a trade-off figure per pair of objectives; one objective is drawn over trials.
+
+    Args:
+        front: the study's front.
+        trials: all trials, in the order in which they were finished.
+        weighty: the parameters by importance, the most important first, if known.
+        gap: the study's gap, if it is known: what is undecided is shaded.
+    """
     scene = Scene.of(front, trials, MAX_POINTS, weighty)
     if not scene.answer.trials:
         return []
     words = hovers(scene.answer)
     pairs = list(combinations(range(len(scene.quantities)), 2))[:MAX_PAIRS]
-    return [_drawing(scene, words, x, y, wide=not place) for place, (x, y) in enumerate(pairs)]
+    found = []
+    for place, (x, y) in enumerate(pairs):
+        several = len(front.problem.objectives) > 1
+        region = UndecidedRegion.of(front, gap, x, y) if several else None
+        found.append(_drawing(scene, words, (x, y), region, wide=not place))
+    return found
 
 
-def _drawing(scene: Scene, words: Sequence[str], x: int, y: int, *, wide: bool) -> Drawing:
+def _drawing(
+    scene: Scene,
+    words: Sequence[str],
+    pair: tuple[int, int],
+    region: UndecidedRegion | None,
+    *,
+    wide: bool,
+) -> Drawing:
+    x, y = pair
     across, up = scene.quantities[x], scene.quantities[y]
     third = next((at for at in range(len(scene.quantities)) if at not in (x, y)), None)
+    if region is not None:
+        across, up = (
+            replace(one, ends=_widened(one, region.optimistic[:, k]))
+            for k, one in enumerate((across, up))
+        )
     figure = blank(
         xaxis=axis_layout(across.axis, across.goal, across.ends),
         yaxis=axis_layout(up.axis, up.goal, up.ends),
     )
+    if region is not None:
+        add_undecided(figure, region, (across.axis, up.axis), (across.sign, up.sign))
     _add_others(figure, scene, across, up)
     _add_answer(figure, scene, across, up, None if third is None else scene.quantities[third])
     figure.data[-1].hovertext = words
@@ -65,9 +99,30 @@ def _drawing(scene: Scene, words: Sequence[str], x: int, y: int, *, wide: bool) 
     return Drawing(
         key=f"pair-{x}-{y}",
         title=title,
-        caption=_caption(scene, (across, up), None if third is None else scene.quantities[third]),
+        caption=_caption(scene, (across, up), None if third is None else scene.quantities[third])
+        + _explain(region),
         figure=figure,
         wide=wide,
+    )
+
+
+def _widened(one: Quantity, losses: Floats) -> tuple[float, float] | None:
+    """Return the ends of an axis, moved by at most half its range to show optimistic losses."""
+    if one.ends is None or one.axis.log:
+        return one.ends
+    low, high = one.ends
+    room = (high - low) / 2
+    values = losses * one.sign * one.axis.factor
+    low = max(low - room, min(low, float(values.min()) - 0.1 * room))
+    return low, min(high + room, max(high, float(values.max()) + 0.1 * room))
+
+
+def _explain(region: UndecidedRegion | None) -> str:
+    if region is None:
+        return ""
+    return (
+        " Dashed: the optimistic front, with the best values that designs without a measurement "
+        f"may have; between it and the front it is {region.name}."
     )
 
 

@@ -37,6 +37,11 @@ class Quantity:
     ends: tuple[float, float] | None = None
 
     @property
+    def sign(self) -> float:
+        """Factor from losses to values: -1 if the quantity is maximized, else 1."""
+        return -1.0 if self.goal == "maximize" else 1.0
+
+    @property
     def seen(self) -> Mask:
         """Mask of the other trials whose values lie within the visible axis range, (n,)."""
         low, high = self.ends or (-np.inf, np.inf)

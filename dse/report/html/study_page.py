@@ -26,7 +26,7 @@ from dse.report.html.render import render_drawings, render_report
 from dse.report.html.runner_up_html import duels_html
 from dse.report.html.scenario_tables import contrast_html
 from dse.report.html.tradeoffs import limits_html, rates_html
-from dse.report.json.gap_json import gap_tiles
+from dse.report.json.gap_json import gap_tiles, known_gap
 from dse.report.schemas.reproduction import JudgedStudy
 from dse.report.text.claim_verdicts import claims_html
 from dse.report.text.summary import best_words, common_words
@@ -88,7 +88,9 @@ def report_html(
         tiles=_tiles(front, answer, trials, proof, events),
         best=best_words(front, answer),
         duels=duels_html(front.problem, beside.duels),
-        drawn=render_drawings(drawings(front, trials, weighty, exact=proof.searched)),
+        drawn=render_drawings(
+            drawings(front, trials, weighty, exact=proof.searched, gap=known_gap(proof, events))
+        ),
         has_reference=front.reference is not None,
         common=common_words(answer) if answer.trials else "",
         left_out=_left_out(answer),
