@@ -16,6 +16,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "status": ("study.record.status",),
     "front": ("study.front", "study.record.answer", "study.gap()"),
     "choose": ("study.favourite()",),
+    "judge": ("small.judge()",),
     "deploy": ('small.deploy("safetensors", "model.safetensors", trial=0)',),
     "trials": ("study.trials", "study.to_pandas()", "study.to_polars()"),
     "compare": (

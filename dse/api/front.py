@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
 from dse.core.trial import Trial
 from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
+    from dse.analysis.judged_front import JudgedFront
+    from dse.core.judged_trials import JudgedTrial
     from dse.core.pareto import ParetoSet
     from dse.core.problem import Problem
     from dse.core.proof import Proof
@@ -17,11 +20,13 @@ if TYPE_CHECKING:
 
 def front_of(study: StudyEngine) -> Front:
     """Return the current Pareto front of a study from its record."""
+    from dse.core.judged_trials import read_judged
     from dse.core.pareto import ParetoSet
 
     among = study.finished
     found = ParetoSet.of(study.problem, among)
-    return Front(study.name, found, proof=study.proof, among=among)
+    judged = read_judged(study.events)
+    return Front(study.name, found, proof=study.proof, among=among, judged=judged)
 
 
 class Front(Sequence[Trial]):
@@ -32,6 +37,7 @@ class Front(Sequence[Trial]):
         found: the trials with their losses.
         proof: for how many designs the front is proved exact, and how many have no metric values.
         among: all finished trials of the study, which notebooks draw behind the front.
+        judged: results on the test split, by number of the trial.
     """
 
     def __init__(
@@ -41,6 +47,7 @@ class Front(Sequence[Trial]):
         *,
         proof: Proof | None = None,
         among: Sequence[Trial] = (),
+        judged: Mapping[int, JudgedTrial] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self.found = found
@@ -50,6 +57,7 @@ class Front(Sequence[Trial]):
             proof = Proof()
         self.proof = proof
         self._among = among
+        self._judged = judged
 
     @property
     def problem(self) -> Problem:
@@ -88,6 +96,17 @@ class Front(Sequence[Trial]):
     def reference_point(self) -> tuple[float, ...] | None:
         """Reference point of the hypervolume, in the objectives' units and signs."""
         return self.found.reference_point
+
+    @property
+    def judged(self) -> JudgedFront | None:
+        """Front on the test split, with standard errors; ``None`` if it was not measured there.
+
+        Example:
+            ``study.front.judged.by_trial[3].values``
+        """
+        from dse.analysis.judged_front import judge_front
+
+        return judge_front(self.problem, self.trials, self._judged)
 
     @property
     def knee(self) -> Trial | None:
@@ -139,7 +158,9 @@ class Front(Sequence[Trial]):
 
         return or_message(
             f"Front of {self.name}",
-            lambda: front_html(self.name, self.found, self._among, proof=self.proof),
+            lambda: front_html(
+                self.name, self.found, self._among, proof=self.proof, judged=self._judged
+            ),
         )
 
     def __repr__(self) -> str:

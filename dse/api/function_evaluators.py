@@ -130,6 +130,7 @@ def evaluator(
     reads: Sequence[str] | None = None,
     version: str | None = None,
     parts: Mapping[str, Any] | None = None,
+    test: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionEvaluator[P, R]]:
     """Return a decorator that makes an evaluator of a function whose arguments are parameters.
 
@@ -156,6 +157,8 @@ def evaluator(
             values it refers to (:func:`dse.api.function_fingerprint.fingerprint`).
         parts: declaration that the metrics are about sums over parts, as in a study file:
             ``{"over": "bits", "by": "noise"}``, or one such mapping for each metric that is.
+        test: arguments with which the function measures on a test split: ``{"split": "test"}``. A
+            study then measures its front on it after the search.
 
     Raises:
         PluginError: no metric is named, a metric is not a plain number with a unit and a goal, or
@@ -174,7 +177,13 @@ def evaluator(
             hint="a function returns plain numbers; write a plug-in for such metrics: "
             "docs/how-to/python.md",
         )
-    options = {"kind": kind, "batch": batch or None, "units": units, "reads": reads}
+    options = {
+        "kind": kind,
+        "batch": batch or None,
+        "units": units,
+        "reads": reads,
+        "test": None if test is None else dict(test),
+    }
 
     def made(function: Callable[P, R]) -> FunctionEvaluator[P, R]:
         _check_answers(function)

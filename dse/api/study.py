@@ -54,8 +54,8 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
             metrics), ``log_scale`` (objectives that count by their logarithms), ``question``,
             ``constraints``, ``unread``, ``reference``, ``baselines``, ``scenarios``,
             ``fidelities``, ``transfer_from``, ``budget``, ``retries``, ``storage_patience``,
-            ``early_stopping``, ``optimizer``, ``executor``, ``seed``. Without ``minimize`` and
-            ``maximize``, each metric with a goal is an objective. The
+            ``early_stopping``, ``judge``, ``optimizer``, ``executor``, ``seed``. Without
+            ``minimize`` and ``maximize``, each metric with a goal is an objective. The
             ``optimizer`` may be a class, a function or an object of the program, too:
             ``optimizer={"use": Annealing, "cooling": 0.9}``.
 

@@ -53,6 +53,7 @@ class StudyOptions(TypedDict, total=False):
     retries: Mapping[str, int]
     storage_patience: str | float
     early_stopping: Mapping[str, Any]
+    judge: str
     optimizer: OptimizerOption
     executor: Plugin
     seed: int

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dse.analysis.effects import Effects
+    from dse.analysis.judged_front import JudgedFront
     from dse.api.record import StudyRecord
     from dse.core.problem import Problem
     from dse.core.recorded_gap import RecordedGap
@@ -93,6 +94,29 @@ class StudyResults:
         finished = int(trials.over.sum())
         event = attribute_event(name, value, trial=number, finished=finished)
         self.engine.storage.record(self.engine.name, [event])
+
+    def judge(self, *, again: bool = False) -> JudgedFront | None:
+        """Measure the front on the test split of the evaluators; return it with standard errors.
+
+        A run does this at its end, unless the study has ``judge: none``. Optimizers never receive
+        these results; see :attr:`Front.judged`.
+
+        Example:
+            ``study.judge().by_trial[3].values``
+
+        Args:
+            again: measure designs anew that have a result.
+
+        Returns:
+            The front on the test split; ``None`` if the front is empty.
+
+        Raises:
+            StudyError: no evaluator has a test split, or an evaluator cannot run here.
+        """
+        from dse.api.front import front_of
+
+        self.engine.judge(again=again)
+        return front_of(self.engine).judged
 
     def effects(self, *metrics: str) -> list[Effects]:
         """Return main effects and interactions of parameters on metrics, as shares of variance.

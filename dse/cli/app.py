@@ -22,6 +22,7 @@ from dse.cli import (
     effects_command,
     evaluate,
     init,
+    judge_command,
     plugins,
     report,
     resource_commands,
@@ -109,6 +110,7 @@ app.command("verify")(verify.verify)
 app.command("status")(inspect_study.status)
 app.command("front")(inspect_study.front)
 app.command("choose")(choose.choose)
+app.command("judge")(judge_command.judge)
 app.command("deploy")(deploy_command.deploy)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)

@@ -82,6 +82,7 @@ PUBLISHED: Mapping[str, Printed] = {
     "status": Printed(study_schema.Status | list[study_schema.Status], "quickstart"),
     "front": Printed(front_schema.FrontFacts, "quickstart"),
     "choose": Printed(choice.ChoiceFacts, "quickstart"),
+    "judge": Printed(front_schema.FrontFacts, "quickstart"),
     "deploy": Printed(pages.DeployedTrial, "small --to safetensors -o model.safetensors"),
     "trials": Printed(trials_schema.TrialsFacts, "quickstart"),
     "compare": Printed(comparison_schema.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),

@@ -144,15 +144,19 @@ def _columns(front: ParetoSet, finished: Trials) -> Sheet:
 
 def _print_front(study: StudyEngine, gap: RecordedGap | None) -> None:
     from dse.analysis.front_probability import membership
+    from dse.core.judged_trials import read_judged
     from dse.core.pareto import ParetoSet
     from dse.report.html import fidelity, scenario_tables
     from dse.report.json.gap_json import gap_words
     from dse.report.text import trial_tables as table
+    from dse.report.text.judged_table import print_judged
 
     finished = study.finished
     contrast = study.contrast
     chances = membership(study.problem, finished)
-    table.front_table(ParetoSet.of(study.problem, finished), finished, proof=study.proof)
+    front = ParetoSet.of(study.problem, finished)
+    table.front_table(front, finished, proof=study.proof)
+    print_judged(study.problem, front.trials, read_judged(study.events))
     words = gap_words(gap)
     show(words, line_feed=bool(words))
     if contrast is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dse.core.judged_trials import JUDGED
 from dse.core.recorded_gap import latest_gap_only
 from dse.core.trial import Event
 from dse.errors import SpecError
@@ -107,8 +108,11 @@ def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
 
 
 def others(events: Iterable[Event]) -> list[Event]:
-    """Return the events that record no attribute, in their order; of all gaps only the last."""
-    return latest_gap_only(event for event in events if event.kind != KIND)
+    """Return the events to list: no attributes and no results on the test split, and one gap.
+
+    They are in their order; of all gaps, the last is returned.
+    """
+    return latest_gap_only(event for event in events if event.kind not in (KIND, JUDGED))
 
 
 def _read(event: Event) -> tuple[int | None, str, Any]:

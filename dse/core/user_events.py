@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dse.core.attributes import KIND, renumbered
+from dse.core.judged_trials import JUDGED, renumber_judged
 from dse.core.preference_answers import PREFERENCE, WITHDRAWN, PreferenceAnswer, read_answers
 from dse.core.trial import Event
 
@@ -14,11 +15,11 @@ USER_KINDS = frozenset({KIND, PREFERENCE, WITHDRAWN})
 
 
 def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Iterator[Event]:
-    """Iterate over a record's events, with the new numbers of the trials that users named.
+    """Iterate over a record's events, with the new numbers of the trials that they name.
 
-    Attributes of trials without a new number are left out, and so are answers on them. Answers that
-    were withdrawn or given anew later are left out, too, with their withdrawals: these name answers
-    by their position, which changes. Events of other kinds are unchanged.
+    Attributes of trials without a new number are left out, and so are answers and results on them.
+    Answers that were withdrawn or given anew later are left out, too, with their withdrawals: these
+    name answers by their position, which changes. Events of other kinds are unchanged.
 
     Args:
         events: all events of the record, oldest first.
@@ -34,6 +35,9 @@ def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Itera
             if answer and {answer.first, answer.second} <= number.keys():
                 first, second = number[answer.first], number[answer.second]
                 yield replace(event, text=replace(answer, first=first, second=second).text)
+        elif event.kind == JUDGED:
+            if (judged := renumber_judged(event, number)) is not None:
+                yield judged
         elif event.kind != WITHDRAWN and (moved := renumbered(event, number)) is not None:
             yield moved
 

@@ -49,6 +49,7 @@ from dse.protocols.executor import (
     WaitsForTurn,
     Work,
 )
+from dse.protocols.held_out_split import RESAMPLE, HasTestSplit, find_test_evaluator
 from dse.protocols.optimizer import (
     AdjustsEffort,
     ExpectsImprovement,
@@ -77,6 +78,7 @@ __all__ = [
     "EVERYTHING",
     "NEW",
     "PLAIN",
+    "RESAMPLE",
     "AdjustsEffort",
     "ChecksProgram",
     "ChecksValues",
@@ -97,6 +99,7 @@ __all__ = [
     "HasFormulas",
     "HasHeldOutErrors",
     "HasNotes",
+    "HasTestSplit",
     "HeldOutError",
     "InputDescription",
     "MayBeMissing",
@@ -122,6 +125,7 @@ __all__ = [
     "WaitsForTurn",
     "Work",
     "declared_parts",
+    "find_test_evaluator",
     "formulas_of",
     "inputs_by_metric",
     "is_pure",

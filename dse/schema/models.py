@@ -301,7 +301,9 @@ class AssumptionSpec(Model):
 class StudySpec(Model):
     """Content of a study file; ``unread`` lists parameters that are intentionally unused.
 
-    ``storage_patience`` is how long a run waits for an unavailable storage.
+    ``storage_patience`` is how long a run waits for an unavailable storage. With ``judge: test``,
+    the default where an evaluator has a test split, the front is measured on it after the search;
+    with ``judge: none`` it is not.
     """
 
     study: str = Field(min_length=1, max_length=200, pattern=f"^{NAME}$")
@@ -325,6 +327,7 @@ class StudySpec(Model):
     budget: BudgetSpec = BudgetSpec()
     retries: RetriesSpec = RetriesSpec()
     early_stopping: EarlySpec | None = None
+    judge: Literal["test", "none"] | None = None
     reproduces: list[ClaimSpec] = []
     finds: list[FindingSpec] = []
     assumes: list[AssumptionSpec] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from dse.core.proof import SEARCHED
 from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import Event, Trial
-from dse.evaluation.pipeline import MeasurementCache
+from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.evaluation.provenance import provenance
 from dse.optimizers.auto import executor_for, needs_cost, optimizer_for
 from dse.optimizers.bayesian.front_completion import worthwhile
@@ -35,6 +35,7 @@ from dse.schema.study.run_sections import thinking_of
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.study.early_stop_watch import EarlyStopMonitor
+from dse.study.front_judging import FrontJudge, is_judged
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialHistory
 from dse.study.lease import LEASE_S, Lease
@@ -118,6 +119,7 @@ class StudyRun:
             reason = self._loop(optimizer, use, self.bounds, thinking=self._thinking(optimizer))
             if reason != STOPPED:
                 self._add_what_is_free()
+                self._judge_front()
         return reason
 
     def _note_unsupported(self, optimizer: Optimizer, use: str) -> None:
@@ -223,6 +225,23 @@ class StudyRun:
             if for_free(problem, exact=exact) is not None:
                 self._loop_here(scenario(name))
 
+    def _judge_front(self) -> None:
+        """Measure the front on the test split, if the study has one, with the study's executor."""
+        if self.outside is not None or not is_judged(self.plan):
+            return
+        judge = FrontJudge(
+            plan=self.plan,
+            storage=self._retrying,
+            name=self.name,
+            make_executor=self.executor_of,
+            is_stopped=self.is_stopped,
+        )
+        judge.measure(judge.missing())
+
+    def executor_of(self, pipeline: Pipeline) -> Executor:
+        """Return the study's executor for the evaluators of another pipeline."""
+        return self._make_executor(self.executor, None, pipeline)
+
     def _loop_here(self, by: str) -> None:
         """Run a loop of designs without measurements, in this process, waiting for no driver."""
         optimizer = suggesting(self.plan, by)
@@ -301,18 +320,20 @@ class StudyRun:
             with closing(runner):
                 raise build_early_stopping_error(words).at(str(self.plan.path))
 
-    def _make_executor(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
+    def _make_executor(
+        self, spec: PluginSpec, optimizer: Optimizer | None, pipeline: Pipeline | None = None
+    ) -> Executor:
         use, options = spec.use, spec.options
         if use == AUTO:
             use = executor_for(self.plan.problem).use
             if use == "processes":
                 options = {"workers": 1, **options}
-        if use == "serial" and not self.plan.problem.measured:
+        if optimizer is not None and use == "serial" and not self.plan.problem.measured:
             options = {"batch": traits_of(optimizer).batch, **options}
         known = options_of(load("executors", use))
         if spec.use == AUTO:
             options = {key: value for key, value in options.items() if key in known}
-        made: Executor = make("executors", use, self.plan.pipeline, **options)
+        made: Executor = make("executors", use, pipeline or self.plan.pipeline, **options)
         return made
 
     def _events(self) -> list[Event]:

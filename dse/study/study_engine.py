@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dse.analysis.scenario_comparison import Contrast, contrast
+from dse.core.judged_trials import JudgedTrial
 from dse.core.metric import Kind
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
@@ -31,6 +32,7 @@ from dse.schema.study.plan import Plan, plan_of
 from dse.schema.study.python_optimizers import is_python_optimizer, missing_optimizer
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
+from dse.study.front_judging import FrontJudge, check_test_split
 from dse.study.library_members import inherit_libraries
 from dse.study.proposers import ATTACHED
 from dse.study.run_phases import StudyRun
@@ -271,6 +273,36 @@ class StudyEngine:
             return self._gone(run)
         finally:
             self._stops.discard(stop)
+
+    def judge(
+        self,
+        *,
+        again: bool = False,
+        on_judged: Callable[[int, int], None] = lambda *_: None,
+    ) -> list[JudgedTrial]:
+        """Measure the front on the test split of the evaluators; return the new results.
+
+        Trials that have a result are left out, except for those whose measurement failed.
+
+        Args:
+            again: measure all trials of the front anew.
+            on_judged: called with (done, total) after each result.
+
+        Raises:
+            StudyError: no evaluator has a test split, an evaluator differs from the one with which
+                the study was begun, or the study cannot run here.
+        """
+        self.check_runnable()
+        check_test_split(self.plan)
+        judge = FrontJudge(
+            plan=self.plan,
+            storage=self.storage,
+            name=self.name,
+            make_executor=self._prepare_run(self.bounds()).executor_of,
+            on_judged=on_judged,
+        )
+        with private_environment():
+            return judge.measure(judge.missing(again=again, failed=True))
 
     def stop(self) -> bool:
         """End this object's runs after their running evaluations; return whether there are any.

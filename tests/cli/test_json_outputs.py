@@ -28,6 +28,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["front", "empty", "--at", "odd.time <= 5 s", "--best", "minimize: odd.time"],
     ],
     "choose": [["choose", "formulas"], ["choose", "formulas", "--list"]],
+    "judge": [["judge", "odd"], ["judge", "odd", "--again"]],
     "deploy": [["deploy", "odd", "--trial", "0", "--to", "torch", "-o", "model.pt"]],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],

@@ -74,6 +74,7 @@ RUNNING: dict[str, list[str]] = {
     "resume": ["theirs"],
     "verify": ["modelled"],
     "attach": ["modelled", "modelled.csv"],
+    "judge": ["theirs"],
     "deploy": ["theirs", "--trial", "0", "--to", "torch", "-o", "model.pt"],
     "evaluate": [],
     "sweep": [],

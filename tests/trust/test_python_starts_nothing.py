@@ -74,6 +74,7 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
     "Study.ask": lambda study: study.ask(),
     "Study.evaluate": lambda study: study.evaluate(DESIGN),
     "Study.deploy": lambda study: study.deploy("torch", "model.pt", trial=0),
+    "Study.judge": lambda study: study.judge(),
     "Study.attach": lambda study: study.attach({"a": 6, "b": 4}, {}),
     "Study.predict": lambda study: study.predict(DESIGN),
     "Study.gap": lambda study: study.gap(),

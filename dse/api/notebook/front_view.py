@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from dse.api.notebook.parts import TableColumn, framed, note, side_by_side, table
 from dse.api.notebook.points import points_of
 from dse.api.notebook.study_plot import picture
+from dse.core.judged_trials import JudgedTrial
 from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.trial import Trial
 from dse.core.trials import Trials
 from dse.report.answer import Answer
+from dse.report.text.judged_table import HEADING, JudgedTable
 from dse.report.text.summary import common_words
 from dse.report.words import (
     broken_text,
@@ -30,7 +33,14 @@ MOST_PARAMETERS = 10
 _FRAME = ".to_pandas()"
 
 
-def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: Proof) -> str:
+def front_html(
+    name: str,
+    front: ParetoSet,
+    trials: Sequence[Trial],
+    *,
+    proof: Proof,
+    judged: Mapping[int, JudgedTrial] = MappingProxyType({}),
+) -> str:
     """Return the HTML view of the Pareto front of a study.
 
     Args:
@@ -38,6 +48,7 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
         front: the trials of the front with their losses.
         trials: all finished trials, in the order of completion.
         proof: for how many designs the front is proved exact, and how many have no metric values.
+        judged: results on the test split, by number of the trial.
     """
     answer = Answer.of(front, trials)
     kept = Trials.of(trials if len(trials) else front.trials)
@@ -45,10 +56,25 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
         f"{'Exact front' if proof.exact else 'Front'} of {name}",
         side_by_side(
             picture(points_of(front, kept), front.problem.objectives, name),
-            _table(front, answer) + note(_missing(answer)) + note(failed_note(proof)),
+            _table(front, answer)
+            + note(_missing(answer))
+            + note(failed_note(proof))
+            + _judged(front, judged),
         ),
         beside=summary(front, answer),
     )
+
+
+def _judged(front: ParetoSet, judged: Mapping[int, JudgedTrial]) -> str:
+    """Return the front on the test split as a table; empty if it was not measured there."""
+    found = JudgedTable.of(front.problem, front.trials, judged)
+    if found is None:
+        return ""
+    columns = [
+        TableColumn(heading=heading, cells=list(cells))
+        for heading, cells in zip(found.headings, zip(*found.rows, strict=True), strict=True)
+    ]
+    return note(HEADING) + table(columns) + "".join(map(note, found.remarks))
 
 
 def failed_note(proof: Proof) -> str:

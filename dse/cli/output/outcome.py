@@ -6,6 +6,8 @@ import typer
 
 from dse.cli.options import OutputFormat, say, show_json
 from dse.cli.output import failure_text as faults
+from dse.core.judged_trials import read_judged
+from dse.report.text.judged_table import print_judged
 from dse.report.text.trial_tables import front_table
 from dse.services.studies.status import ended_json
 from dse.study.study_engine import StudyEngine
@@ -48,6 +50,8 @@ def show_outcome(
     if output is OutputFormat.JSON:
         show_json(ended_json(study, reason))
     elif not quiet:
-        front_table(study.front, finished, proof=proof)
+        front = study.front
+        front_table(front, finished, proof=proof)
+        print_judged(study.problem, front.trials, read_judged(study.events))
     if in_vain:
         raise typer.Exit(FELL_SHORT)

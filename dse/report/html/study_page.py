@@ -12,6 +12,7 @@ from dse.analysis.runner_up import Duel
 from dse.analysis.scenario_comparison import Contrast
 from dse.analysis.trade_rates import rates
 from dse.core.attributes import others
+from dse.core.judged_trials import read_judged
 from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.recorded_gap import RecordedGap
@@ -29,6 +30,7 @@ from dse.report.html.tradeoffs import limits_html, rates_html
 from dse.report.json.gap_json import gap_tiles, known_gap
 from dse.report.schemas.reproduction import JudgedStudy
 from dse.report.text.claim_verdicts import claims_html
+from dse.report.text.judged_table import JudgedTable
 from dse.report.text.summary import best_words, common_words
 from dse.report.words import reference_text, seconds_text, volume_text
 
@@ -95,6 +97,7 @@ def report_html(
         common=common_words(answer) if answer.trials else "",
         left_out=_left_out(answer),
         rows=front_rows(front, answer) if answer.trials else "",
+        judged=JudgedTable.of(front.problem, front.trials, read_judged(events)),
         contrast=contrast_html(beside.contrast) if beside.contrast else "",
         rates=rates_html(front.problem, rates(front)),
         limits=limits_html(front.problem, activities(front.problem, trials)),

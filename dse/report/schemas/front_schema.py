@@ -53,6 +53,23 @@ class ContrastFacts(Shape):
     """The objectives that differ between scenarios."""
 
 
+class JudgedFacts(Shape):
+    """Result of a design of the front on the test split, which the search does not use."""
+
+    objectives: list[float | None]
+    """The objectives on the test split, in their order, units and signs; empty with a fault."""
+    stderr: list[float | None]
+    """Their standard errors; 0 for objectives that do not depend on the test split, null where
+    unknown."""
+    feasible: bool
+    """Whether it keeps every limit on the test split."""
+    alike: list[int]
+    """The other trials of the front that differ by at most two standard errors of the difference,
+    in each objective that depends on the test split."""
+    fault: str
+    """Why it could not be measured; empty if it was."""
+
+
 class FrontRow(Shape):
     """Design on the front or, where no design is feasible, one of those nearest to feasibility."""
 
@@ -71,6 +88,9 @@ class FrontRow(Shape):
     broken: dict[str, float]
     """Each limit that it breaks, and by how much: as a share of the bound where that is a number,
     else in SI units."""
+    test: NotRequired[JudgedFacts | None]
+    """Its result on the test split; null where it was not measured there. Without it where no
+    design of the front was."""
 
 
 class RungFacts(Shape):

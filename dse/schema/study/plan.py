@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dse.core.design import Design
 from dse.core.inspection.fingerprint import outline
@@ -67,6 +67,8 @@ class Plan:
         texts: every file that the study was read from, by path, for its record.
         weights: the weights of the scenarios, which sum to 1.
         alone: the optimization problem of each scenario taken alone.
+        judge: whether the front is measured on a test split after the search: ``test`` or ``none``;
+            ``None``: if an evaluator has such a split.
         awaited: baselines that must be measured before any objective has a value.
         claims: claims of papers, compared with the results, and findings; no effect on the run.
         assumptions: assumed values that the paper does not state.
@@ -96,6 +98,7 @@ class Plan:
     alone: Mapping[str, Problem] = field(default_factory=dict, repr=False)
     awaited: Mapping[str, Design] = field(default_factory=dict)
     early_stopping: Rule | None = None
+    judge: Literal["test", "none"] | None = None
     claims: tuple[Claim, ...] = field(default=(), repr=False)
     assumptions: tuple[Assumption, ...] = field(default=(), repr=False)
     asked: AskedFormulas | None = field(default=None, repr=False)
@@ -197,6 +200,7 @@ class _Builder:
         pipeline = sections.asked(question)
         problem = sections.problem(question, pipeline, seed)
         early_stopping = sections.early(problem)
+        sections.check_judge()
         sections.check_factorial(problem)
         sections.check_gap(problem)
         libraries = self._libraries()
@@ -226,6 +230,7 @@ class _Builder:
             alone=problems_alone(problem, self.spec, sections.formulas, cast.known, sections.lists),
             awaited=sections.baselines.awaited,
             early_stopping=early_stopping,
+            judge=self.spec.judge,
             claims=question.claims,
             assumptions=assumptions,
             asked=AskedFormulas.of(sections.formulas, cast.known, sections.lists, problem),

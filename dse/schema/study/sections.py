@@ -15,8 +15,9 @@ from dse.core.expressions.list_rules import Listing
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
-from dse.errors import DseError
+from dse.errors import DseError, SpecError
 from dse.evaluation.early_stopping import Rule
+from dse.evaluation.held_out import has_test_split
 from dse.evaluation.pipeline import Pipeline
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
 from dse.schema.space.space_loader import LegibleSpace
@@ -214,6 +215,15 @@ class Sections:
         )
         return rule
 
+    def check_judge(self) -> None:
+        """Collect the error of ``judge: test`` in a new study without any test split."""
+        if self.spec.judge != "test" or self.stored:
+            return
+        if self.pipeline is None:
+            self._skip(["judge"])
+        elif not has_test_split(self.pipeline):
+            self._try_make(["judge"], _raise_no_test_split)
+
     def check_options(self) -> None:
         """Collect errors in the optimizer, executor and storage settings of the study file."""
         optimizer, executor = self.spec.optimizer, self.spec.executor
@@ -364,3 +374,10 @@ def _deciding(question: Question) -> frozenset[str]:
     expressions += [one.slack for one in question.limits]
     named = frozenset[str]().union(*(one.names for one in expressions))
     return named.union(*(rungs or () for rungs in question.ladders.values()))
+
+
+def _raise_no_test_split() -> None:
+    raise SpecError(
+        "no evaluator of this study has a test split on which its front could be measured",
+        hint="remove 'judge: test'; compression.recipe has a test split with 'split: search'",
+    )

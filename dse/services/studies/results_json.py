@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 
 from dse.analysis.effects import Effects, estimate_effects
 from dse.analysis.front_probability import membership
+from dse.analysis.judged_front import judge_front
+from dse.core.judged_trials import read_judged
 from dse.core.pareto import ParetoSet
+from dse.core.trial import Event
 from dse.report.html.fidelity import rungs, rungs_json
 from dse.report.html.scenario_tables import contrast_json
 from dse.report.json.front_json import finite, front_json, objectives_json
 from dse.report.json.gap_json import gap_json, known_gap
 from dse.report.schemas.front_schema import FrontFacts
+from dse.report.text.judged_table import judged_facts
 from dse.services.studies.best_designs import BestDesigns
 from dse.study.study_engine import StudyEngine
 
@@ -25,6 +29,7 @@ def answer_json(study: StudyEngine) -> FrontFacts:
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
     facts = front_json(study.name, front, finished, proof=study.proof)
+    add_judged(facts, front, study.events)
     facts["gap"] = gap_json(known_gap(study.proof, study.events))
     contrast, chances = study.contrast, membership(study.problem, finished)
     if contrast is not None:
@@ -34,6 +39,20 @@ def answer_json(study: StudyEngine) -> FrontFacts:
     if study.problem.ladders:
         facts["fidelities"] = rungs_json(rungs(study.problem, finished))
     return facts
+
+
+def add_judged(facts: FrontFacts, front: ParetoSet, events: Sequence[Event]) -> None:
+    """Add the results on the test split to each design of a front as JSON, if there are any.
+
+    Args:
+        facts: the front as JSON.
+        front: the front.
+        events: the events of the study's record.
+    """
+    judged = judge_front(front.problem, front.trials, read_judged(events))
+    if judged is not None:
+        for row in facts["front"]:
+            row["test"] = judged_facts(judged, row["trial"])
 
 
 def best_designs_json(study: str, chosen: BestDesigns) -> FrontFacts:

@@ -15,6 +15,7 @@ from dse.report.json.front_json import finite, front_json
 from dse.report.json.gap_json import gap_json, known_gap
 from dse.report.schemas.base import FaultKind, State
 from dse.report.schemas.study_schema import DriverFacts, Ended, Status
+from dse.services.studies.results_json import add_judged
 from dse.storage.trust import has_trust
 from dse.study.liveness import gone
 from dse.study.study_engine import StudyEngine
@@ -73,7 +74,9 @@ def ended_json(study: StudyEngine, reason: str) -> Ended:
         reason: why the run ended.
     """
     trials = study.trials
-    answer = front_json(study.name, study.front, study.finished, proof=study.proof)
+    front = study.front
+    answer = front_json(study.name, front, study.finished, proof=study.proof)
+    add_judged(answer, front, study.events)
     return {
         "study": study.name,
         "reason": reason,

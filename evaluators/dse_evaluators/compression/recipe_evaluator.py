@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -12,17 +12,19 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.separable import Separable
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
-from dse.protocols import DeployedModel
+from dse.protocols import DeployedModel, Evaluator
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import layer_columns, parameters_of_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.template import Template, members
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
-from dse_evaluators.one_by_one import one_by_one
+from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Signals, Split, check_split
 
 SIZES: Mapping[str, Metric] = {
@@ -155,6 +157,27 @@ class ByRecipe:
         from dse_evaluators.compression.deployed_layers import deploy_layers
 
         return deploy_layers(self._model, self.recipes(design), self._signals_of(design))
+
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return OnTestSplit(
+            evaluator=held_out,
+            measure=held_out._measure_resampled,  # noqa: SLF001 - of this class
+            resampled=sorted(self.provides.keys() - SIZES.keys()),
+            count=RESAMPLES,
+        )
+
+    def _measure_resampled(self, design: Mapping[str, Value]) -> tuple[Found, Mapping[str, Floats]]:
+        from dse_evaluators.compression import recipe_runner
+
+        recipes, signals = self.recipes(design), self._signals_of(design)
+        found, resamples = recipe_runner.measure_with_resamples(
+            self._model, recipes, self.split, signals
+        )
+        return Found(values=found), resamples
 
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
         # Imported here: it takes seconds, and checking a study does not need it.

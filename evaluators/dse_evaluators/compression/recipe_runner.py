@@ -8,10 +8,12 @@ from functools import cache
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dse.core.values import Floats
 from dse.errors import EvaluationError
 from dse_evaluators.compression.model_layers import Recipes, cost, count, rest, smoothing, weights
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.models import ModelRef, workload_of
+from dse_evaluators.workloads.resampling import resample_quality
 from dse_evaluators.workloads.workload import Signals, Split
 
 
@@ -24,12 +26,33 @@ def measure_recipes(
         PluginError: the model's assets are not installed.
         SpecError, EvaluationError: a recipe cannot be applied, or an output is not finite.
     """
-    workload = workload_of(model)
-    whole = _reference(model, split)
+    return _measure_outputs(model, recipes, split, outputs(model, recipes, split, signals))
+
+
+def measure_with_resamples(
+    model: ModelRef, recipes: Recipes, split: Split, signals: Signals
+) -> tuple[dict[str, float], dict[str, Floats]]:
+    """Compress a model by recipes; return its metrics, and quality on resamples of the examples.
+
+    Returns:
+        The metrics of :func:`measure_recipes`, and resamples of each quality metric, (b,).
+
+    Raises:
+        PluginError, SpecError, EvaluationError: as for :func:`measure_recipes`.
+    """
     given = outputs(model, recipes, split, signals)
+    resamples = resample_quality(workload_of(model), given, _reference(model, split), split)
+    return _measure_outputs(model, recipes, split, given), resamples
+
+
+def _measure_outputs(
+    model: ModelRef, recipes: Recipes, split: Split, given: Single
+) -> dict[str, float]:
+    """Return quality, size [B] and relative error of a compressed model's outputs, (n, k)."""
+    whole = _reference(model, split)
     costs = [cost(model, name, text) for name, text in recipes.items()]
     return {
-        **workload.quality(given, whole, split),
+        **workload_of(model).quality(given, whole, split),
         "size": sum((one.total for one in costs), start=rest(model).total) / 8,
         "bits_per_weight": sum(one.stored for one in costs) / count(model),
         "deviation": deviation(given, whole),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,6 +58,8 @@ class Python:
         kind: ``modelled`` for a function that is fast and deterministic. ``dse check`` and
             ``dse report`` call a function of a package only if its attribute ``pure`` is true.
         batch: whether the function takes numpy columns, each (n,), and returns columns.
+        test: arguments with which the function measures on a test split: ``{split: test}``. Each
+            needs a default, with which the function measures on the examples of the search.
         version: must be changed whenever the function's results change; by default the version of
             the distribution that registers the function.
     """
@@ -71,6 +74,7 @@ class Python:
         units: Mapping[str, str] | None = None,
         kind: str = "measured",
         batch: bool = False,
+        test: Mapping[str, Any] | None = None,
         version: str | None = None,
     ) -> None:
         self.provides = metrics_of(metrics)
@@ -85,6 +89,9 @@ class Python:
         else:
             self.reads = reads_of(reads)
             self.optional = frozenset(texts_of("optional", optional)) - self.reads
+        self._test = _test_arguments(test, self.optional if reads is None else None, self.reads)
+        self.optional -= self._test.keys()
+        self._fixed: Mapping[str, Any] = {}
         self.units = units_of(units, self.reads | self.optional)
 
     @property
@@ -110,8 +117,18 @@ class Python:
             return ()
         return (f"the Python function {one.name!r} of this machine: {one.value}",)
 
+    def test_evaluator(self) -> Python | None:
+        """Return an evaluator that passes the arguments of the option ``test``, if it is given."""
+        if not self._test or self._fixed:
+            return None
+        held_out = copy.copy(self)
+        held_out._fixed = self._test  # noqa: SLF001 - of this class
+        return held_out
+
     def evaluate(self, batch: Batch) -> Metrics:
         function = _load_function(self._function)
+        if self._fixed:
+            function = functools.partial(function, **self._fixed)
         inputs = self.reads | self.optional
         every = EVERYTHING in self.reads
         view = batch.renamed({n: n for n in batch.names if every or base(n) in inputs})
@@ -232,6 +249,34 @@ def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         needed |= {EVERYTHING}
     return needed, frozenset(p.name for p in named) - needed
+
+
+def _test_arguments(
+    test: object, optional: frozenset[str] | None, reads: frozenset[str]
+) -> Mapping[str, Any]:
+    """Return the arguments of the option ``test``.
+
+    Args:
+        test: the option.
+        optional: arguments of the function that have a default; ``None`` if they are unknown.
+        reads: the function's other arguments.
+
+    Raises:
+        PluginError: it is no mapping, or names no argument with a default.
+    """
+    if test is None:
+        return {}
+    if not (isinstance(test, Mapping) and test):
+        hint = "arguments of the function, such as test: {split: test}"
+        raise PluginError(f"test cannot be {test!r}", hint=hint)
+    for name in test:
+        if name in reads or (optional is not None and name not in optional):
+            known = ", ".join(sorted(optional or ())) or "it has none"
+            raise PluginError(
+                f"test sets {name!r}, which is no argument with a default",
+                hint=f"arguments with a default: {known}",
+            )
+    return dict(test)
 
 
 def _has_own_signature(function: object) -> bool:

@@ -10,10 +10,12 @@ import numpy as np
 import torch
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads import judging
+from dse_evaluators.workloads.resampling import expand_examples
 from dse_evaluators.workloads.shakespeare import Codes, plays, windows
 from dse_evaluators.workloads.taps import Taps, rounding, watching
 from dse_evaluators.workloads.torch_scope import deterministic
@@ -63,8 +65,15 @@ class CharacterLm:
         except (KeyError, RuntimeError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+    def count_examples(self, split: Split) -> int:
+        return len(self._judging(split))
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
         labels = self._judging(split)[:, 1:].ravel()
+        rows = expand_examples(chosen, len(labels), self.count_examples(split))
+        outputs, reference, labels = outputs[rows], reference[rows], labels[rows]
         return {
             "bits_per_character": judging.bits_per_character(outputs, labels),
             **judging.measure_classifier(outputs, reference, labels),

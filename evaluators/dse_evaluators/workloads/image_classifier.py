@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.images import ImageDataset
@@ -88,8 +89,15 @@ class ImageClassifier:
         except (KeyError, RuntimeError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        return measure_classifier(outputs, reference, self.judging[split].labels)
+    def count_examples(self, split: Split) -> int:
+        return len(self.judging[split].labels)
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        rows = slice(None) if chosen is None else chosen
+        labels = self.judging[split].labels
+        return measure_classifier(outputs[rows], reference[rows], labels[rows])
 
     def onnx_model(self) -> bytes:
         """Return the network as an ONNX file, with an initializer for each parameter.

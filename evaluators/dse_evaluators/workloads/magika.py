@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.assets import asset_folder
@@ -126,8 +127,15 @@ class Magika:
         model = self.with_parameters(parameters)
         return log_shares(Session(model), self.examples(split).tokens)
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        return measure_classifier(outputs, reference, self.examples(split).labels)
+    def count_examples(self, split: Split) -> int:
+        return len(self.examples(split).labels)
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        rows = slice(None) if chosen is None else chosen
+        labels = self.examples(split).labels
+        return measure_classifier(outputs[rows], reference[rows], labels[rows])
 
 
 def log_shares(session: Session, tokens: Tokens) -> Single:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import judging
@@ -93,14 +94,24 @@ class MiniLm:
         except (KeyError, RuntimeError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+    def count_examples(self, split: Split) -> int:
+        return len(wordsim()[split].words)
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
         pairs = wordsim()[split]
         rows = {word: row for row, word in enumerate(pairs.vocabulary)}
-        one, other = (outputs[[rows[pair[side]] for pair in pairs.words]] for side in (0, 1))
-        found = (one.astype(np.float64) * other).sum(axis=1)
+        sides = np.array([[rows[word] for word in pair] for pair in pairs.words])  # (pairs, 2)
+        counted: Ints | slice = slice(None)
+        if chosen is not None:
+            sides = sides[chosen]
+            counted = sides.reshape(-1)
+        found = (outputs[sides[:, 0]].astype(np.float64) * outputs[sides[:, 1]]).sum(axis=1)
+        likeness = np.array(pairs.likeness)
         return {
-            "spearman": judging.spearman(found, np.array(pairs.likeness)),
-            "cosine": judging.cosine(outputs, reference),
+            "spearman": judging.spearman(found, likeness if chosen is None else likeness[chosen]),
+            "cosine": judging.cosine(outputs[counted], reference[counted]),
         }
 
     def _encode_words(self, words: Sequence[str]) -> list[Pieces]:

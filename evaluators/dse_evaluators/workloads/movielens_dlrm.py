@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.dlrm_network import Given, scores
@@ -59,7 +60,7 @@ class MovieLensDlrm:
     def outputs(
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        ratings = self.data.search if split == "search" else self.data.test
+        ratings = self._ratings(split)
 
         def rounded(name: str, inputs: Tensor) -> Tensor:
             return torch.tensor(signals.rounded(f"{name}.weight", inputs.numpy()))
@@ -69,14 +70,23 @@ class MovieLensDlrm:
         except (KeyError, IndexError, RuntimeError, ValueError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        liked = (self.data.search if split == "search" else self.data.test).liked
-        ours, whole = _odds(outputs), _odds(reference)
+    def count_examples(self, split: Split) -> int:
+        return len(self._ratings(split).liked)
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        rows = slice(None) if chosen is None else chosen
+        liked = self._ratings(split).liked[rows]
+        ours, whole = _odds(outputs[rows]), _odds(reference[rows])
         return {
-            "auc": auc(outputs[:, 0], liked),
+            "auc": auc(outputs[rows, 0], liked),
             "loss": cross_entropy_nat(ours, liked),
             "divergence": divergence_nat(ours, whole),
         }
+
+    def _ratings(self, split: Split) -> Ratings:
+        return self.data.search if split == "search" else self.data.test
 
 
 def movielens_dlrm() -> MovieLensDlrm:

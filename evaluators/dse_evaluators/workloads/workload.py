@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import PluginError, nearest
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Format
@@ -83,8 +84,18 @@ class Workload(Protocol):
         """
         ...
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        """Return the quality metrics of ``outputs``; ``reference`` is the uncompressed output."""
+    def count_examples(self, split: Split) -> int:
+        """Return the number of examples of a split, which resamples draw from."""
+        ...
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        """Return the quality metrics of ``outputs``; ``reference`` is the uncompressed output.
+
+        ``chosen`` are places of examples, with repetitions, on which they are measured; by default
+        all examples.
+        """
         ...
 
 

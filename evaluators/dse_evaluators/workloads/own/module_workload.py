@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, SpecError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.module_layers import (
@@ -92,8 +93,13 @@ class ModuleWorkload:
             self._check_rounded(seen)
         return self._task.outputs(np.concatenate(found), split)
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        return self._task.quality(outputs, reference, split)
+    def count_examples(self, split: Split) -> int:
+        return self._task.count_examples(split)
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        return self._task.quality(outputs, reference, split, chosen)
 
     def _call(self, tensors: dict[str, Tensor], feeds: Mapping[str, Any]) -> Single:
         """Return the outputs for a batch; several inputs are keyword arguments of the module."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.onnx_runtime import (
@@ -101,8 +102,13 @@ class OnnxWorkload:
         runs = self._run(model, self._feeds(split))
         return self._task.outputs(np.concatenate([table_of(one) for one in runs[0]]), split)
 
-    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        return self._task.quality(outputs, reference, split)
+    def count_examples(self, split: Split) -> int:
+        return self._task.count_examples(split)
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        return self._task.quality(outputs, reference, split, chosen)
 
     def _feeds(self, split: str) -> dict[str, NDArray[Any]]:
         """Return the inputs of a split by the names and in the integer types of the graph."""

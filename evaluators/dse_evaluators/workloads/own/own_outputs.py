@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from dse.core.metric import Metric
+from dse.core.values import Ints
 from dse.errors import EvaluationError, SpecError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.own_data import OwnData
 from dse_evaluators.workloads.own.own_quality import Quality, Targets
+from dse_evaluators.workloads.resampling import expand_examples
 
 _SEQUENCES = 3
 
@@ -77,19 +79,32 @@ class OwnTask:
         self._check_outputs(table, self._targets(split))
         return table
 
-    def quality(self, outputs: Single, reference: Single, split: str) -> dict[str, float]:
+    def count_examples(self, split: str) -> int:
+        """Return the number of examples of a split; a sequence is one example."""
+        return len(self.data.inputs_of(split))
+
+    def quality(
+        self, outputs: Single, reference: Single, split: str, chosen: Ints | None = None
+    ) -> dict[str, float]:
         """Return the quality metrics of outputs, (n, k), by name.
 
         Args:
             outputs: outputs of the compressed model, (n, k).
             reference: outputs of the uncompressed model, (n, k).
             split: the split to which they belong.
+            chosen: places of the examples on which they are measured, with repetitions, (c,); by
+                default all.
 
         Raises:
             EvaluationError: a function of the user fails.
         """
         targets = self._targets(split)
         given = np.zeros(len(outputs), dtype=np.int64) if targets is None else targets
+        if chosen is not None:
+            examples = self.count_examples(split)
+            given = given[expand_examples(chosen, len(given), examples)]
+            rows = expand_examples(chosen, len(outputs), examples)
+            outputs, reference = outputs[rows], reference[rows]
         return {
             one.metric.name: float(one.score(outputs, reference, given)) for one in self.qualities
         }

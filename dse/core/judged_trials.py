@@ -1,0 +1,113 @@
+"""Results of trials on a test split in the record of a study, as events."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dse.core.trial import Event
+
+JUDGED = "judged"
+"""Kind of the events that record the metrics of a trial on the test split, as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTrial:
+    """Metrics of a trial on the test split, which no optimizer receives.
+
+    Args:
+        number: number of the trial.
+        metrics: all metrics of its design, by the study's names.
+        spread: standard errors of metrics.
+        resamples: metrics on bootstrap resamples of the test examples; the n-th resample has the
+            same examples for all trials, so that differences of trials are paired.
+        remeasured: names of the metrics that depend on the test split; the others are those of the
+            trial.
+        fault: why the metrics could not be measured; empty if they were.
+    """
+
+    number: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
+    resamples: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    remeasured: tuple[str, ...] = ()
+    fault: str = ""
+
+    def event(self, told: int) -> Event:
+        """Return the event that records the result, after this number of finished trials."""
+        resamples = {
+            name: [float(f"{value:.6g}") for value in values]
+            for name, values in self.resamples.items()
+        }
+        content = {
+            "trial": self.number,
+            "metrics": dict(self.metrics),
+            "spread": dict(self.spread),
+            "resamples": resamples,
+            "remeasured": list(self.remeasured),
+            "fault": self.fault,
+        }
+        return Event(kind=JUDGED, text=json.dumps(content, allow_nan=False), told=told)
+
+
+def read_judged(events: Iterable[Event]) -> dict[int, JudgedTrial]:
+    """Return the results on the test split by trial number; of one trial, the last counts.
+
+    Unreadable events are skipped.
+
+    Args:
+        events: all events of the record, oldest first.
+    """
+    found = (_parse(event) for event in events)
+    return {one.number: one for one in found if one is not None}
+
+
+def renumber_judged(event: Event, number: Mapping[int, int]) -> Event | None:
+    """Return the event with its trial's new number; ``None`` if the trial has none.
+
+    Args:
+        event: an event of the kind :data:`JUDGED`.
+        number: new numbers of the trials by their old ones.
+    """
+    judged = _parse(event)
+    if judged is None or judged.number not in number:
+        return None
+    return replace(judged, number=number[judged.number]).event(event.told)
+
+
+def _parse(event: Event) -> JudgedTrial | None:
+    """Return the result that an event records; ``None`` for others and for unreadable ones."""
+    if event.kind != JUDGED:
+        return None
+    try:
+        content = json.loads(event.text)
+        number, fault = content["trial"], content["fault"]
+        if type(number) is not int or not isinstance(fault, str):
+            return None
+        return JudgedTrial(
+            number=number,
+            metrics=_numbers(content["metrics"]),
+            spread=_numbers(content["spread"]),
+            resamples=_resamples(content["resamples"]),
+            remeasured=tuple(str(name) for name in content["remeasured"]),
+            fault=fault,
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # an imported file may hold anything
+
+
+def _resamples(content: Mapping[str, Sequence[Any]]) -> dict[str, tuple[float, ...]]:
+    found = {name: tuple(float(value) for value in row) for name, row in content.items()}
+    if len({len(row) for row in found.values()}) > 1 or not all(
+        math.isfinite(value) for row in found.values() for value in row
+    ):
+        raise ValueError("the resamples differ in number, or are not finite")
+    return {name: row for name, row in found.items() if len(row) > 1}
+
+
+def _numbers(content: Mapping[str, Any]) -> dict[str, float]:
+    found = {str(name): float(value) for name, value in content.items()}
+    return {name: value for name, value in found.items() if math.isfinite(value)}

@@ -1,0 +1,111 @@
+"""Measurement of a study's front on the test split, after the search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from dse.core.judged_trials import JudgedTrial, read_judged
+from dse.core.pareto import ParetoSet
+from dse.core.trial import State, Trial
+from dse.errors import StudyError
+from dse.evaluation.held_out import HeldOutPipeline, has_test_split
+from dse.evaluation.pipeline import Pipeline
+from dse.protocols import Executor, Storage
+from dse.schema.study.plan import Plan
+from dse.system.swallowed_interrupts import raise_lost_interrupt
+
+
+@dataclass(kw_only=True)
+class FrontJudge:
+    """Measurement of the front of a study on the test split of its evaluators.
+
+    Each result is recorded as soon as it is measured, and none is measured twice. Optimizers never
+    receive them.
+
+    Args:
+        plan: the study's plan.
+        storage: the storage of its record.
+        name: the study's name there.
+        make_executor: makes the executor that runs a pipeline.
+        is_stopped: returns whether to begin no further measurement.
+        on_judged: called with (done, total) after each result.
+    """
+
+    plan: Plan
+    storage: Storage
+    name: str
+    make_executor: Callable[[Pipeline], Executor]
+    is_stopped: Callable[[], bool] = lambda: False
+    on_judged: Callable[[int, int], None] = lambda *_: None
+    _held_out: HeldOutPipeline = field(init=False)
+
+    def missing(self, *, again: bool = False, failed: bool = False) -> list[Trial]:
+        """Return the trials of the front to measure on the test split.
+
+        Args:
+            again: include trials that have a result.
+            failed: include trials whose measurement on the test split failed.
+        """
+        finished = self.storage.trials(self.name).finished
+        front = ParetoSet.of(self.plan.problem, finished).trials
+        known = {} if again else read_judged(self.storage.events(self.name))
+        done = {number for number, one in known.items() if not (failed and one.fault)}
+        return [t for t in front if t.state is State.DONE and t.number not in done]
+
+    def measure(self, trials: Sequence[Trial]) -> list[JudgedTrial]:
+        """Measure trials on the test split, and record each result.
+
+        Args:
+            trials: the trials.
+
+        Raises:
+            StudyError: no evaluator of the study has a test split.
+        """
+        check_test_split(self.plan)
+        if not trials:
+            return []
+        self._held_out = HeldOutPipeline(self.plan.pipeline, self.plan.problem.asked)
+        with closing(self.make_executor(self._held_out.pipeline)) as executor:
+            return self._measure(executor, trials)
+
+    def _measure(self, executor: Executor, trials: Sequence[Trial]) -> list[JudgedTrial]:
+        told = len(self.storage.trials(self.name).finished)
+        by_number = {trial.number: trial for trial in trials}
+        waiting, flying, found = list(trials), set[int](), list[JudgedTrial]()
+        while waiting or flying:
+            raise_lost_interrupt()
+            if self.is_stopped():
+                waiting.clear()
+            room = 0 if executor.barrier and flying else executor.capacity - len(flying)
+            for trial in waiting[:room]:
+                flying.add(trial.number)
+                executor.submit(self._held_out.task(trial))
+            del waiting[: max(room, 0)]
+            outcomes = executor.collect(None) if flying else {}
+            flying -= outcomes.keys()
+            new = [self._held_out.read(by_number[n], one) for n, one in outcomes.items()]
+            self.storage.record(self.name, [one.event(told) for one in new])
+            found += new
+            self.on_judged(len(found), len(trials))
+        return found
+
+
+def is_judged(plan: Plan) -> bool:
+    """Return whether a study measures its front on a test split after the search.
+
+    By default it does if any of its evaluators has one.
+    """
+    return plan.judge != "none" and has_test_split(plan.pipeline)
+
+
+def check_test_split(plan: Plan) -> None:
+    """Raise StudyError if no evaluator of the study has a test split."""
+    if not has_test_split(plan.pipeline):
+        names = ", ".join(sorted({one.name for one in plan.pipeline.bound}))
+        raise StudyError(
+            f"no evaluator of {plan.name!r} has a test split (it has: {names})",
+            hint="compression.recipe has one with 'split: search', its default; another evaluator "
+            "can have one with a method test_evaluator",
+        )
