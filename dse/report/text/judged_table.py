@@ -139,5 +139,5 @@ def _remarks(front: JudgedFront) -> tuple[str, ...]:
         return ("standard errors are not known for all designs: differences may be noise",)
     pairs = "of the paired difference" if front.is_paired else "of the difference"
     return (
-        f"trials are not distinguished if they differ by at most {WIDTH:g} standard errors {pairs}",
+        f"trials that differ by at most {WIDTH:g} standard errors {pairs} are not distinguished",
     )
