@@ -8,10 +8,10 @@ import typer
 
 from dse.cli.interrupts import stoppable
 from dse.cli.options import (
+    JsonOrTableOption,
     NameArgument,
     OutputFormat,
     StorageOption,
-    ToldOption,
     TrustOption,
     say,
     show_json,
@@ -26,7 +26,7 @@ def judge(
     ] = False,
     trust: TrustOption = False,
     storage: StorageOption = None,
-    output: ToldOption = OutputFormat.TABLE,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Measure the front of a study on the test split of its evaluators.
 

@@ -44,6 +44,7 @@ from dse.study.storage_access import (
     opened_storage,
     unknown_study,
 )
+from dse.system.credentials import private_environment
 
 
 class StudyEngine:

@@ -56,7 +56,7 @@ def estimate_gap(study: StudyEngine, confidence: Quantity | None = None) -> Reco
     if found is None:
         raise _unknown(study, finished, share)
     counted = problem.measurements(finished) if problem.measured else np.ones(len(finished))
-    return recorded_gap(problem, found, measurements=int(counted.sum()), told=len(finished))
+    return recorded_gap(problem, found, measurements=int(counted.sum()), finished=len(finished))
 
 
 def _unknown(study: StudyEngine, finished: Trials, confidence: float) -> StudyError:
