@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,9 @@ from dse.protocols import OptimizerTraits
 ROWS = (200, 64)
 """Most trials that the processes are fitted to, at the full effort and at the next one."""
 
+_REFITTED = 10
+"""Trials between two fits of the hyperparameters, where the processes are fitted to a subset."""
+
 
 class QLogNehvi:
     """Optimizer with one Gaussian process per objective, measured or modelled, and qLogNEHVI.
@@ -67,6 +71,7 @@ class QLogNehvi:
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._finished: list[Trial] = []
         self._memory: tuple[tuple[int, int], TrainingData | None, Any] = ((-1, 0), None, None)
+        self._fitted: tuple[tuple[int, int], Any] = ((-1, 0), None)
         self._events: list[Event] = []
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
@@ -128,8 +133,10 @@ class QLogNehvi:
         best = [trial.design for trial in front or known]
         return breed_designs(self._problem, best, count, taken=taken, rng=rng)
 
-    def _select_trials(self) -> list[Trial]:
-        return select_trials(self._problem, self._finished, ROWS[min(self.effort, len(ROWS) - 1)])
+    def _select_trials(self, first: int | None = None) -> list[Trial]:
+        """Return the trials to train on, among the ``first`` finished ones or all of them."""
+        most = ROWS[min(self.effort, len(ROWS) - 1)]
+        return select_trials(self._problem, self._finished[:first], most)
 
     def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
@@ -167,9 +174,30 @@ class QLogNehvi:
         finished = len(self._finished)
         if self._memory[0] != (finished, self.effort):
             learnt = lesson(self._problem, self._select_trials())
+            fitted = self._fitted_before(finished)
             with seed_generators(int(self._problem.rng(finished).integers(2**31))):
-                self._memory = (finished, self.effort), learnt, learnt and BotorchSurrogate(learnt)
+                surrogate = learnt and BotorchSurrogate(learnt, fitted)
+            self._memory = (finished, self.effort), learnt, surrogate
         return self._memory[1:]
+
+    def _fitted_before(self, finished: int) -> Any:
+        """Return the surrogate whose hyperparameters are kept; ``None`` to fit them anew.
+
+        Its trials depend on the number of finished trials alone, so that a resumed study suggests
+        the same designs.
+        """
+        from dse.optimizers.bayesian.botorch_models import NUMERICAL, BotorchSurrogate
+
+        if finished <= ROWS[0]:
+            return None
+        last = finished - finished % _REFITTED
+        if self._fitted[0] != (last, self.effort):
+            self._fitted = (last, self.effort), None
+            seed = int(self._problem.rng(last).integers(2**31))
+            with suppress(*NUMERICAL), seed_generators(seed):
+                learnt = lesson(self._problem, self._select_trials(last))
+                self._fitted = (last, self.effort), learnt and BotorchSurrogate(learnt)
+        return self._fitted[1]
 
 
 def _losses(objective: Objective, scale: Scale, values: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from dse.core.parameter import Integer
 from dse.core.space import DesignSpace
-from dse.optimizers import tpe
+from dse.optimizers import qlognehvi, tpe
 from dse.optimizers.bayesian import training_data
 from dse.optimizers.bayesian.expected_improvement import MOST_FRONT, Archive, spread_rows
 from dse.optimizers.bayesian.measured_parts import BRED, DRAWN, LISTED, MeasuredParts
@@ -19,6 +20,7 @@ from dse.optimizers.bayesian.search_effort import LEVELS
 from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.grey_box import GreyBox
 from dse.optimizers.qlognehvi import ROWS, QLogNehvi
+from dse.optimizers.support.seeded_scope import seed_generators
 from dse.protocols import AdjustsEffort
 from dse.registry import load
 from dse.testing.problems import tiny_codesign, zdt1
@@ -119,6 +121,58 @@ def test_the_joint_baseline_and_the_rows_of_qlognehvi_are_bounded(monkeypatch) -
     assert len(found.points) == 60 < ROWS[0]
     assert found.baseline.sum() == 20
     assert set(found.elite) & set(np.flatnonzero(found.baseline))
+
+
+@pytest.fixture
+def botorch_models():
+    with seed_generators(1):  # which mutes warnings of the import
+        return importlib.import_module("dse.optimizers.bayesian.botorch_models")
+
+
+@pytest.fixture
+def fits(botorch_models, monkeypatch) -> list[int]:
+    """Number of values at each fit of hyperparameters."""
+    found: list[int] = []
+    fit = botorch_models._with_fitted_hyperparameters
+
+    def note(model):
+        found.append(len(model.train_inputs[0]))
+        return fit(model)
+
+    monkeypatch.setattr(botorch_models, "_with_fitted_hyperparameters", note)
+    return found
+
+
+def test_beyond_its_rows_qlognehvi_keeps_hyperparameters_for_some_trials(monkeypatch, fits) -> None:
+    monkeypatch.setattr(qlognehvi, "ROWS", (20, 10))
+    monkeypatch.setattr(qlognehvi, "_REFITTED", 5)
+    resumed, running = QLogNehvi(ZDT1.problem), QLogNehvi(ZDT1.problem)
+    for first in range(25, 29):
+        running.tell(TRIALS[first - 1 if first > 25 else 0 : first])
+        last = running.ask(1)
+    assert len(fits) == 1
+    resumed.tell(TRIALS[:28])
+    assert resumed.ask(1) == last
+    assert running.events() == resumed.events() == []
+
+
+def test_fewer_samples_decide_which_of_many_trials_may_be_on_the_front(
+    monkeypatch, botorch_models
+) -> None:
+    samples: list[int] = []
+    prune = botorch_models.prune_inferior_points_multi_objective
+
+    def note(*arguments, **options):
+        samples.append(options["num_samples"])
+        return prune(*arguments, **options)
+
+    monkeypatch.setattr(botorch_models, "prune_inferior_points_multi_objective", note)
+    for count in (16, 80):
+        optimizer = QLogNehvi(ZDT1.problem)
+        optimizer.tell(TRIALS[:count])
+        assert len(optimizer.ask(1)) == 1
+        assert optimizer.events() == []
+    assert samples == [2_048, 256]
 
 
 @pytest.mark.parametrize("name", ["grey-box", "qlognehvi", "tpe"])

@@ -15,6 +15,7 @@ from botorch.acquisition.logei import (
 from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
 from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
 from botorch.acquisition.multi_objective.parego import qLogNParEGO
+from botorch.acquisition.multi_objective.utils import prune_inferior_points_multi_objective
 from botorch.acquisition.objective import GenericMCObjective
 from botorch.exceptions.errors import BotorchError, ModelFittingError
 from botorch.fit import fit_gpytorch_mll
@@ -48,12 +49,19 @@ MOST_FITTED = 128
 """Most values from which hyperparameters are estimated, as each step costs the cube of them."""
 _FIT_STEPS = 100
 _CHUNK = 128
+_MANY_BASELINE, _PRUNE_SAMPLES = 64, (2_048, 256)
+"""Trials above which fewer samples decide which of them may be on the front, and these samples."""
 
 
 class BotorchSurrogate:
     """Surrogate of independent Gaussian processes, one per objective and per learnt limit.
 
     A learnt limit is one that depends on measurements.
+
+    Args:
+        lesson: training data.
+        fitted: surrogate of the same targets whose hyperparameters are kept; by default they are
+            fitted. If a target was added since, such as that of success, they are fitted, too.
 
     Source:
         Ament, Daulton, Eriksson, Balandat, Bakshy: Unexpected Improvements to Expected
@@ -62,14 +70,21 @@ class BotorchSurrogate:
         (the priors).
     """
 
-    def __init__(self, lesson: TrainingData) -> None:
+    def __init__(self, lesson: TrainingData, fitted: BotorchSurrogate | None = None) -> None:
         self._lesson = lesson
-        self._model = ModelListGP(
-            *(
-                _fit_process(lesson.points, list(group))
-                for _, group in groupby(lesson.targets, _kind)
-            )
-        )
+        groups = [list(group) for _, group in groupby(lesson.targets, _kind)]
+        self.shapes = [(len(group), group[0].variances is None) for group in groups]
+        """Number of targets of each process, and whether their variances are unknown."""
+        if fitted is not None and fitted.shapes == self.shapes:
+            processes = [
+                _with_hyperparameters_of(one, lesson.points, group)
+                for one, group in zip(fitted.processes, groups, strict=True)
+            ]
+        else:
+            processes = [_fit_process(lesson.points, group) for group in groups]
+        self.processes: list[SingleTaskGP] = processes
+        """Process of each group of targets that were observed at the same points."""
+        self._model = ModelListGP(*processes)
 
     def moments(
         self,
@@ -122,14 +137,23 @@ class BotorchSurrogate:
                 constraints=constraints or None,
                 prune_baseline=True,
             )
+        reference = torch.zeros(objectives, dtype=torch.double)
+        front = prune_inferior_points_multi_objective(
+            self._model,
+            baseline,
+            reference,
+            objective=gains,
+            constraints=constraints or None,
+            num_samples=_PRUNE_SAMPLES[len(baseline) > _MANY_BASELINE],
+        )
         return qLogNoisyExpectedHypervolumeImprovement(
             self._model,
-            torch.zeros(objectives, dtype=torch.double),
-            baseline,
+            reference,
+            front,
             sampler=sampler,
             objective=gains,
             constraints=constraints or None,
-            prune_baseline=True,
+            prune_baseline=False,
         )
 
     def _gains(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
@@ -193,7 +217,14 @@ def _fit_process(points: Floats, targets: Sequence[RegressionTarget]) -> SingleT
         return _with_fitted_hyperparameters(_process(own, targets))
     some = np.linspace(0, len(own) - 1, MOST_FITTED).round().astype(int)
     fitted = _with_fitted_hyperparameters(_process(own, targets, some))
-    model = _process(own, targets)
+    return _with_hyperparameters_of(fitted, points, targets)
+
+
+def _with_hyperparameters_of(
+    fitted: SingleTaskGP, points: Floats, targets: Sequence[RegressionTarget]
+) -> SingleTaskGP:
+    """Return a process over the targets' values with the hyperparameters of another one."""
+    model = _process(points[targets[0].rows], targets)
     model.load_state_dict(fitted.state_dict())
     return model.eval()
 
