@@ -16,6 +16,8 @@ class MixedDevice:
     dram_bytes_per_s: float
     flops_per_s: float
     """Dense fp16 rate; twice that with 2:4 sparsity."""
+    has_measured_kernels: bool
+    """Whether times of the kernel ``measured`` exist: devices of the catalogue with bf16 units."""
 
 
 MIXED_DEVICES: Mapping[str, MixedDevice] = {
@@ -23,6 +25,7 @@ MIXED_DEVICES: Mapping[str, MixedDevice] = {
         dram_bytes=figures["dram_bytes"],
         dram_bytes_per_s=figures["dram_bytes_per_s"],
         flops_per_s=figures["fp16"],
+        has_measured_kernels=not publication and "bf16" in figures,
     )
     for publication in ("", "frantar-2024")
     for name, figures in figures_from(publication).items()

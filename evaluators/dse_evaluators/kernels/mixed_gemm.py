@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats, Ints, Mask
 from dse_evaluators.accelerators.devices.calibrations import calibration_of
-from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
+from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.roofline import times
 from dse_evaluators.accelerators.devices.weight_only import (
     WIDTHS,
@@ -147,7 +147,7 @@ class MixedGemm(
             for width in WIDTHS:
                 alike = (inputs["device"] == place) & (matrix.bits == width)
                 rows = np.flatnonzero(measured & alike)
-                if len(rows) and _NAMES[int(place)] in DEVICES:
+                if len(rows) and _DEVICES[int(place)].has_measured_kernels:
                     narrow_s, dense[rows] = _measured_s(matrix, rows, _NAMES[int(place)], total)
                     added[rows] = np.maximum(narrow_s - memory[rows] - waiting[rows], 0.0)
         return Metrics(
@@ -228,11 +228,9 @@ def _faults(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
 ) -> dict[int, Fault]:
     """Return a fault for each design that the kernel does not support or that lacks memory."""
-    published = {id(device) for name, device in MIXED_DEVICES.items() if name not in DEVICES}
-
     def wrong(row: int) -> str | None:
         name, room, bits = kernels[row], devices[row].dram_bytes, int(matrix.bits[row])
-        if KERNELS[name].measured and id(devices[row]) in published:
+        if KERNELS[name].measured and not devices[row].has_measured_kernels:
             return "no product with narrow weights was measured on a device like this"
         if bits not in KERNELS[name].bits:
             known = ", ".join(map(str, sorted(KERNELS[name].bits)))

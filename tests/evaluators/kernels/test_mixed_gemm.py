@@ -171,6 +171,7 @@ def test_parts_of_a_measured_kernel_sum_to_its_time():
     assert parts == pytest.approx(found["latency"][0])
 
 
-def test_a_device_without_measurements_like_it_has_no_measured_kernel():
-    found = GEMM.evaluate(Batch.of([DESIGN | {"device": "a10", "kernel": "measured"}]))
+@pytest.mark.parametrize("device", ["a10", "t4"])
+def test_a_device_without_measurements_like_it_has_no_measured_kernel(device):
+    found = GEMM.evaluate(Batch.of([DESIGN | {"device": device, "kernel": "measured"}]))
     assert "no product with narrow weights was measured" in found.faults[0].reason
