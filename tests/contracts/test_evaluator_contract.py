@@ -134,7 +134,7 @@ def test_an_optional_reading_that_it_needs_is_found() -> None:
 def test_a_fault_without_a_row_or_a_reason_is_found(faults: Mapping[int, Fault]) -> None:
     odd = Bench(lambda batch: Metrics(columns={"power": np.ones(2)}, faults=faults))
     with pytest.raises(AssertionError):
-        LAWS.test_a_rows_fault_is_told_in_faults(BATCH, odd.evaluate(BATCH))
+        LAWS.test_a_rows_fault_is_in_faults(BATCH, odd.evaluate(BATCH))
 
 
 def test_what_cannot_be_pickled_is_found() -> None:

@@ -41,7 +41,7 @@ def _pool(count=30, seed=0, outside=(), scale=1.0, parents=0):
     points *= rng.uniform(1, 1.6, (count, 1)) / np.linalg.norm(points, axis=1, keepdims=True)
     violations = np.zeros(count)
     violations[list(outside)] = np.arange(1, len(outside) + 1)
-    return Pool(losses=points * scale, violations=violations, parents=parents, told=count)
+    return Pool(losses=points * scale, violations=violations, parents=parents, finished=count)
 
 
 def _survivors(survival, pool):
@@ -63,7 +63,7 @@ def test_few_newcomers_may_all_stay(method):
 
 
 def test_equal_losses_are_no_trouble(method):
-    pool = Pool(losses=np.ones((30, 3)), violations=np.zeros(30), parents=0, told=30)
+    pool = Pool(losses=np.ones((30, 3)), violations=np.zeros(30), parents=0, finished=30)
     assert _survivors(method(), pool)
 
 
@@ -84,7 +84,7 @@ def test_a_later_generation_builds_on_the_parents(method):
         losses=np.concatenate([first.losses[stay], newcomers.losses]),
         violations=np.zeros(len(stay) + 9),
         parents=len(stay),
-        told=39,
+        finished=39,
     )
     assert set(_survivors(survival, pool)) & set(range(len(stay)))
 
@@ -118,9 +118,9 @@ def test_a_direction_is_held_by_who_is_less_outside():
 
 def test_who_adds_least_hypervolume_goes():
     losses = np.array([[0.0, 1.0], [0.49, 0.5], [0.5, 0.49], [1.0, 0.0], [2.0, 2.0]])
-    rows, merits = by_contribution(losses, 4, told=5, rng=np.random.default_rng(0))
+    rows, merits = by_contribution(losses, 4, finished=5, rng=np.random.default_rng(0))
     assert sorted(rows.tolist()) == [0, 1, 2, 3]
-    rows, merits = by_contribution(losses, 3, told=5, rng=np.random.default_rng(0))
+    rows, merits = by_contribution(losses, 3, finished=5, rng=np.random.default_rng(0))
     assert len({1, 2} & set(rows.tolist())) == 1
     assert merits.ravel().tolist() == [0, 0, 0]
 
@@ -128,7 +128,7 @@ def test_who_adds_least_hypervolume_goes():
 def test_each_direction_keeps_one_where_it_has_one():
     directions = directions_of(2, 5, "das-dennis")
     losses = np.concatenate([directions, directions[[2, 2, 2]] + 1e-3])
-    rows, _ = Niches(2, 5, "das-dennis")(losses, 5, told=8, rng=np.random.default_rng(0))
+    rows, _ = Niches(2, 5, "das-dennis")(losses, 5, finished=8, rng=np.random.default_rng(0))
     assert sorted(rows.tolist()) == [0, 1, 2, 3, 4]
 
 
@@ -137,7 +137,7 @@ def test_the_angle_counts_more_the_later_it_is(told, kept):
     """Of two beside one direction the nearer to the ideal comes first, later the better aimed."""
     losses = np.array([[0.55, 0.55], [0.56, 0.45], [0.0, 1.0], [1.0, 0.0]])
     select = APDSelection(2, 3, kind="das-dennis", trials=100)
-    rows, _ = select(losses, 3, told=told, rng=np.random.default_rng(0))
+    rows, _ = select(losses, 3, finished=told, rng=np.random.default_rng(0))
     assert sorted(rows.tolist()) == [kept, 2, 3]
 
 

@@ -40,7 +40,7 @@ def stage(**told) -> PipelineStage:
         ),
         rates=DeviceRates(989e12, 3.35e12),
         efficiency=Efficiency(memory=0.8, step_s=0.005, sequence_s=0.0003),
-        fabric=ApexFabric(within="h100-nccl", between=FAR, told=None, node_devices=8),
+        fabric=ApexFabric(within="h100-nccl", between=FAR, override=None, node_devices=8),
     )
 
 

@@ -73,7 +73,7 @@ def step_s(design, system=SYSTEM, habits=HABITS, *, compute=1.0, memory=1.0):
     one = layer(job, plan, chips, system)
     rest = Rest(
         state=state(MIXTRAL, plan),
-        told=compute_exchange(job, plan, system),
+        replicas=compute_exchange(job, plan, system),
         passed_s=passed_s(job, plan, system),
     )
     took = step(plan, one, rest, chip=plain(chips), habits=habits)
