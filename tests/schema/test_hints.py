@@ -72,8 +72,8 @@ CASES: dict[str, tuple[str, str, str]] = {
         "write 2\n",
     ),
     "a name that is far": (
-        TRAINING.replace("llama2-7b", "gpt-oss-120b").replace("MORE", "pue: 1.1"),
-        "model cannot be 'gpt-oss-120b'",
+        TRAINING.replace("llama2-7b", "quokka").replace("MORE", "pue: 1.1"),
+        "model cannot be 'quokka'",
         "did you mean",
     ),
     "a mass for a time": (
