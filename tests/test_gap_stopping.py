@@ -213,7 +213,7 @@ def test_the_gap_on_demand_is_the_one_that_a_run_recorded(stopped):
     recorded = RecordedGap.of(study.engine.events)
     loaded = Study.load("chip", study.engine.storage)
     assert RecordedGap.of(loaded.gap().events) == recorded
-    assert recorded.told == len(study.trials)
+    assert recorded.finished == len(study.trials)
     assert recorded.found == pytest.approx(study.front.hypervolume_share, rel=1e-5)
     assert 1 - recorded.found / recorded.optimistic == pytest.approx(recorded.share)
 

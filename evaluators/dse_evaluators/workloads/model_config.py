@@ -145,7 +145,7 @@ class _Reader:
         )
 
     def number(self, *keys: str, default: int | None = None) -> int:
-        """Return the whole number of the first of these keys that the file has."""
+        """Return the integer value of the first of these keys that the file has."""
         for key in keys:
             value = self.found.get(key)
             if value is None:
