@@ -228,6 +228,7 @@ def _faults(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
 ) -> dict[int, Fault]:
     """Return a fault for each design that the kernel does not support or that lacks memory."""
+
     def wrong(row: int) -> str | None:
         name, room, bits = kernels[row], devices[row].dram_bytes, int(matrix.bits[row])
         if KERNELS[name].measured and not devices[row].has_measured_kernels:
