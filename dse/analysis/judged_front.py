@@ -80,10 +80,10 @@ def judge_front(
         trials: the trials of the front.
         judged: results on the test split, by number of the trial.
     """
-    told = [(trial, judged[trial.number]) for trial in trials if trial.number in judged]
-    if not told:
+    measured = [(trial, judged[trial.number]) for trial in trials if trial.number in judged]
+    if not measured:
         return None
-    known = [(trial, one) for trial, one in told if not one.fault]
+    known = [(trial, one) for trial, one in measured if not one.fault]
     changed = frozenset().union(*(_changed_metrics(trial, one) for trial, one in known))
     names = [objective.expression.names & changed for objective in problem.objectives]
     paired = bool(known) and all(one.resamples for _, one in known)
@@ -91,7 +91,7 @@ def judge_front(
     return JudgedFront(
         rows=tuple(
             found.get(trial.number) or JudgedRow(trial=trial.number, fault=one.fault)
-            for trial, one in told
+            for trial, one in measured
         ),
         depends=tuple(map(bool, names)),
         is_paired=paired,

@@ -36,7 +36,7 @@ class JudgedTrial:
     remeasured: tuple[str, ...] = ()
     fault: str = ""
 
-    def event(self, told: int) -> Event:
+    def event(self, finished: int) -> Event:
         """Return the event that records the result, after this number of finished trials."""
         resamples = {
             name: [float(f"{value:.6g}") for value in values]
@@ -50,7 +50,7 @@ class JudgedTrial:
             "remeasured": list(self.remeasured),
             "fault": self.fault,
         }
-        return Event(kind=JUDGED, text=json.dumps(content, allow_nan=False), told=told)
+        return Event(kind=JUDGED, text=json.dumps(content, allow_nan=False), told=finished)
 
 
 def read_judged(events: Iterable[Event]) -> dict[int, JudgedTrial]:

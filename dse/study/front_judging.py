@@ -71,7 +71,7 @@ class FrontJudge:
             return self._measure(executor, trials)
 
     def _measure(self, executor: Executor, trials: Sequence[Trial]) -> list[JudgedTrial]:
-        told = len(self.storage.trials(self.name).finished)
+        finished = len(self.storage.trials(self.name).finished)
         by_number = {trial.number: trial for trial in trials}
         waiting, flying, found = list(trials), set[int](), list[JudgedTrial]()
         while waiting or flying:
@@ -86,7 +86,7 @@ class FrontJudge:
             outcomes = executor.collect(None) if flying else {}
             flying -= outcomes.keys()
             new = [self._held_out.read(by_number[n], one) for n, one in outcomes.items()]
-            self.storage.record(self.name, [one.event(told) for one in new])
+            self.storage.record(self.name, [one.event(finished) for one in new])
             found += new
             self.on_judged(len(found), len(trials))
         return found

@@ -56,7 +56,7 @@ def system_from(value: object, option: str = "system") -> System:
     if isinstance(value, System):
         return value
     try:
-        return _system(value)
+        return _system(_contents(value))
     except SpecError as error:
         raise SpecError(error.problem, hint=error.hint, part=[option]) from error
 
@@ -103,13 +103,33 @@ def system_edition(value: object) -> str:
     """
     if value is None or (isinstance(value, str) and not _is_path(value)):
         return ""
-    content = _read(Path(value)) if isinstance(value, str) else value
-    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr(_contents(value)).encode()).hexdigest()[:12]
+
+
+def _contents(value: object, files: tuple[Path, ...] = ()) -> object:
+    """Return a system with the contents of the files that it names, also by ``like``.
+
+    Args:
+        value: the value of an option.
+        files: the files that led to it.
+
+    Raises:
+        SpecError: a file cannot be read, or is like itself.
+    """
+    if isinstance(value, str) and _is_path(value):
+        path = Path(value)
+        if path.resolve() in files:
+            raise SpecError(f"{files[0].name} is like itself", hint="like: h100-dgx")
+        found = _contents(_read(path), (*files, path.resolve()))
+        return {**found, "name": path.stem} if isinstance(found, Mapping) else found
+    if isinstance(value, Mapping) and "like" in value:
+        return {**value, "like": _contents(value["like"], files)}
+    return value
 
 
 def _system(value: object) -> System:
     if isinstance(value, str):
-        return _named(value)
+        return _look_up(value)
     if not isinstance(value, Mapping):
         hint = "a name, a path, or {like: h100-dgx, nodes: 4}"
         raise SpecError(f"system cannot be {value!r}", hint=hint)
@@ -126,9 +146,7 @@ def _system(value: object) -> System:
     return replace(system, name=str(value.get("name", system.name)), source="the study")
 
 
-def _named(text: str) -> System:
-    if _is_path(text):
-        return _system({**_read(Path(text)), "name": Path(text).stem})
+def _look_up(text: str) -> System:
     if text not in SYSTEMS and Path(text).exists():
         hint = f"a file of your own is named by a path: ./{text}"
         raise SpecError(f"system cannot be {text!r}", hint=hint)
@@ -156,8 +174,6 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise SpecError(f"{path.name} is no mapping", hint="as {like: h100-dgx, nodes: 4}")
     like = found.get("like")
     if isinstance(like, str) and _is_path(like):
-        if (path.parent / like).resolve() == path.resolve():
-            raise SpecError(f"{path.name} is like itself", hint="like: h100-dgx")
         return {**found, "like": str(path.parent / like)}
     return found
 
@@ -171,12 +187,12 @@ def _count(name: str, value: Any, most: int = _MOST_DEVICES) -> int:
     return int(value)
 
 
-def _changed_device(_: System, value: object) -> dict[str, Any]:
+def _change_device(_: System, value: object) -> dict[str, Any]:
     sheet = device_from(value)
     return {"device": sheet.name, "own_device": None if isinstance(value, str) else sheet}
 
 
-def _changed_fabric(base: System, value: object) -> dict[str, Any]:
+def _change_fabric(base: System, value: object) -> dict[str, Any]:
     """Return the fabric within a node: a known one by name, or a latency and a bandwidth."""
     if isinstance(value, str):
         get_check_status(value)  # raises if the fabric is unknown
@@ -207,7 +223,7 @@ def _changed_fabric(base: System, value: object) -> dict[str, Any]:
     return {"fabric": own.name, "own_fabric": own}
 
 
-def _changed_network(base: System, value: object) -> dict[str, Any]:
+def _change_network(base: System, value: object) -> dict[str, Any]:
     """Return the network between nodes: a known one by name, or one with other figures."""
     if isinstance(value, str):
         return {"network": network_of(value)}
@@ -239,10 +255,10 @@ def _amount(name: str, value: Any, unit: str, *, least: float) -> float:
 
 
 _CHANGES: Mapping[str, Callable[[System, Any], dict[str, Any]]] = {
-    "device": _changed_device,
+    "device": _change_device,
     "node_devices": lambda _, value: {"node_devices": _count("node_devices", value)},
     "nodes": lambda _, value: {"nodes": _count("nodes", value)},
-    "fabric": _changed_fabric,
-    "network": _changed_network,
+    "fabric": _change_fabric,
+    "network": _change_network,
 }
 """Functions of the base and of a key's value that return the fields of a system to replace."""

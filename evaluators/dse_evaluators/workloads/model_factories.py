@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Any
 
 from dse.errors import PluginError
 
 _GROUP = "dse.models"
 _OURS = "dse_evaluators."
-_PROJECT = Path(__file__).parents[3] / "pyproject.toml"
-"""Project file of a source checkout; an installed package has none."""
 
 
 def registered_names() -> tuple[str, ...]:
@@ -66,15 +62,5 @@ def _others() -> Mapping[str, EntryPoint]:
 
 @cache
 def _built_in() -> Mapping[str, EntryPoint]:
-    """Return the entry points of this package.
-
-    A checkout whose installation is older than this group has them in its project file only.
-    """
-    found = {
-        point.name: point for point in entry_points(group=_GROUP) if point.value.startswith(_OURS)
-    }
-    if found or not _PROJECT.is_file():
-        return found
-    project = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]
-    rows = project["entry-points"][_GROUP]
-    return {name: EntryPoint(name, value, _GROUP) for name, value in rows.items()}
+    found = entry_points(group=_GROUP)
+    return {point.name: point for point in found if point.value.startswith(_OURS)}

@@ -50,11 +50,11 @@ def transformer_of(value: object, option: str = "model") -> Transformer:
         SpecError: the name, the file or a field is unknown, or sizes contradict each other.
     """
     if isinstance(value, Transformer):
-        return _checked(value, option)
+        return _check(value, option)
     if isinstance(value, str):
         if is_model_path(value):
-            return _checked(read_config(Path(value)), option)
-        return _named(value, option)
+            return _check(read_config(Path(value)), option)
+        return _look_up(value, option)
     if not isinstance(value, Mapping):
         hint = "a name, the path of a config.json, or {like: llama3-8b, layers: 40}"
         raise SpecError(f"{option} cannot be {value!r}", hint=hint)
@@ -63,7 +63,7 @@ def transformer_of(value: object, option: str = "model") -> Transformer:
         raise SpecError(f"{option} has no key 'like'", hint=hint, part=[option])
     base = transformer_of(value["like"], option)
     changes = {key: _field(key, one, option) for key, one in value.items() if key != "like"}
-    return _checked(replace(base, **changes), option)
+    return _check(replace(base, **changes), option)
 
 
 def plain_transformer_of(value: object, evaluator: str, option: str = "model") -> Transformer:
@@ -127,7 +127,7 @@ def is_model_path(text: str) -> bool:
     return "/" in text or "\\" in text or Path(text).suffix == ".json"
 
 
-def _named(name: str, option: str) -> Transformer:
+def _look_up(name: str, option: str) -> Transformer:
     if name in TRANSFORMERS:
         return TRANSFORMERS[name]
     own = f"a model of your own is a path: ./{name}" if Path(name).exists() else ""
@@ -147,7 +147,7 @@ def _field(key: object, value: object, option: str) -> Any:
     return value
 
 
-def _checked(model: Transformer, option: str) -> Transformer:
+def _check(model: Transformer, option: str) -> Transformer:
     """Return a model whose sizes are possible and do not contradict each other.
 
     Raises:

@@ -49,12 +49,29 @@ def test_a_file_is_like_another_file_relative_to_itself(tmp_path):
     assert (system.nodes, system.node_devices) == (4, 4)
 
 
+def test_files_that_are_like_each_other_are_refused(tmp_path):
+    (tmp_path / "one.yaml").write_text("{like: ./other.yaml}\n")
+    (tmp_path / "other.yaml").write_text("{like: ./one.yaml, nodes: 2}\n")
+    with pytest.raises(SpecError, match=r"one.yaml is like itself"):
+        Training(**_TRAINING, system=str(tmp_path / "one.yaml"))
+
+
+def test_a_change_of_the_file_that_a_system_is_like_changes_the_version(tmp_path):
+    (tmp_path / "own.yaml").write_text("{like: ./base.yaml, node_devices: 4}\n")
+    versions = set()
+    for nodes in (4, 8):
+        (tmp_path / "base.yaml").write_text(f"{{like: h100-dgx, nodes: {nodes}}}\n")
+        for system in (str(tmp_path / "own.yaml"), {"like": str(tmp_path / "own.yaml")}):
+            versions.add(Training(**_TRAINING, system=system).version)
+    assert len(versions) == 4
+
+
 @pytest.mark.parametrize("evaluate", [_serve, _train])
 def test_a_plan_with_more_devices_than_the_system_is_infeasible(evaluate):
     small = {"like": "h100-dgx", "nodes": 1}
     plan = {**_PLAN, "replicas": 4}
-    told = evaluate(system=small, **({"plan": plan} if evaluate is _serve else {}))
-    assert "but the system has 8" in told.faults[0].reason
+    found = evaluate(system=small, **({"plan": plan} if evaluate is _serve else {}))
+    assert "but the system has 8" in found.faults[0].reason
 
 
 def test_a_slower_fabric_and_network_make_a_step_longer():
@@ -68,11 +85,11 @@ def test_a_slower_fabric_and_network_make_a_step_longer():
 def test_the_fabric_of_the_user_times_a_collective_by_hand():
     # An all-reduce over 4 sends 2 * 3/4 of its bytes; the model adds its latency.
     system = {"like": "h100-dgx", "fabric": {"bandwidth": "100 GB/s", "latency": "10 us"}}
-    told = _serve(system=system)
+    found = _serve(system=system)
     size = 2 * 16 * 4096
     layers = 32 * 2 * (10e-6 + 1.5 * size / 100e9)
-    assert told.columns["collectives_time"] == pytest.approx(layers, rel=0.05)
-    assert told.columns["extrapolated"] == 1
+    assert found.columns["collectives_time"] == pytest.approx(layers, rel=0.05)
+    assert found.columns["extrapolated"] == 1
 
 
 def test_a_device_of_the_user_is_read_by_its_own_bandwidth():
@@ -93,8 +110,8 @@ def test_a_rack_shares_a_layer_among_more_than_eight_devices():
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_trains_in_a_format_of_its_device(name):
-    told = Training(model="llama3-8b", system=name, sequence=1024, global_batch=64)
-    columns = told.evaluate(Batch.of([_LAYOUT])).columns
+    found = Training(model="llama3-8b", system=name, sequence=1024, global_batch=64)
+    columns = found.evaluate(Batch.of([_LAYOUT])).columns
     assert columns["step_time"] > 0
     assert columns["device_throughput"][0] < 1e6
 
@@ -115,12 +132,12 @@ def test_models_and_systems_are_inputs_if_they_are_lists():
 def test_training_and_the_simulator_choose_among_lists_too():
     train = Training(**{**_TRAINING, "model": ["llama3-8b", "qwen3-8b"]}, system=["h100-dgx"])
     layouts = [{**_LAYOUT, "model": m, "system": "h100-dgx"} for m in ("qwen3-8b", "llama3-8b")]
-    told = train.evaluate(Batch.of(layouts))
-    assert np.unique(told.columns["step_time"]).size == 2
+    found = train.evaluate(Batch.of(layouts))
+    assert np.unique(found.columns["step_time"]).size == 2
     simulator = ServingSimulator(model=["llama3-8b", "qwen3-8b"], requests=4)
     plan = {"tp": 1, "max_num_seqs": 4, "rate": 1.0}
-    told = simulator.evaluate(Batch.of([{**plan, "model": m} for m in ("qwen3-8b", "llama3-8b")]))
-    assert np.unique(told.columns["tpot"]).size == 2
+    found = simulator.evaluate(Batch.of([{**plan, "model": m} for m in ("qwen3-8b", "llama3-8b")]))
+    assert np.unique(found.columns["tpot"]).size == 2
 
 
 def test_a_value_that_is_not_in_the_list_is_refused():

@@ -9,6 +9,7 @@ import pytest
 from dse_evaluators.workloads.parameter_count import count_parameters, sequence_bytes
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, layer_kinds
 
+# The numbers were copied without access to the publications that are named as their sources.
 PRINTED = [  # model, what is counted, number, half a unit of its last digit, source
     ("gpt2", "total", 124.44e6, 0.005e6, "transformers: GPT2LMHeadModel of openai-community/gpt2"),
     ("llama2-7b", "total", 6_738_415_616, 0, "meta-llama/Llama-2-7b-hf: its safetensors files"),

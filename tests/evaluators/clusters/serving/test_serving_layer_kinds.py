@@ -121,11 +121,11 @@ def test_layers_without_experts_are_replicated_in_each_attention_group():
 )
 def test_models_of_every_kind_are_served_within_their_parts(name, plan):
     design = {"batch": 16, "weight_format": "fp8", **plan}
-    told = Serving(model=name, device="h200-sxm").evaluate(Batch.of([design]))
-    assert told.faults == {}
-    parts = [column for key, column in told.columns.items() if key.endswith("_time")]
-    assert sum(parts) == pytest.approx(told.columns["tpot"])
-    assert all(np.isfinite(column).all() for column in told.columns.values())
+    found = Serving(model=name, device="h200-sxm").evaluate(Batch.of([design]))
+    assert found.faults == {}
+    parts = [column for key, column in found.columns.items() if key.endswith("_time")]
+    assert sum(parts) == pytest.approx(found.columns["tpot"])
+    assert all(np.isfinite(column).all() for column in found.columns.values())
 
 
 def test_window_and_state_make_long_prompts_cheaper_to_keep():
@@ -143,14 +143,14 @@ def test_the_simulator_reserves_windows_and_states_of_all_its_sequences(name):
     model = TRANSFORMERS[name]
     simulator = ServingSimulator(model=name, device="h200-sxm", requests=8, isl=1000, osl=24)
     designs = [{"tp": 2, "max_num_seqs": 4, "rate": 1.0}, {"tp": 2, "max_num_seqs": 8, "rate": 1.0}]
-    told = simulator.evaluate(Batch.of(designs))
+    found = simulator.evaluate(Batch.of(designs))
     grown = sum(
         kind.layers * 2 * kind.kv_heads * kind.head * 2.0
         for kind in layer_kinds(model)
         if not kind.window and not kind.state
     )
     fixed = sequence_bytes(model, 1024) - grown * 1024
-    kept = told.columns["cache_memory"] - told.columns["cache_tokens"] * grown / 2
+    kept = found.columns["cache_memory"] - found.columns["cache_tokens"] * grown / 2
     assert kept == pytest.approx([4 * fixed / 2, 8 * fixed / 2])
 
 
