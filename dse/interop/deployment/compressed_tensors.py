@@ -43,28 +43,59 @@ def write_compressed_tensors(model: DeployedModel) -> DeployedFiles:
     Source:
         compressed-tensors 0.20, ``compressors/pack_quantized`` and ``naive_quantized``.
     """
+    stored = StoredModules()
     entries: dict[str, Entry] = {}
-    sizes = {"codes": 0, "scales": 0, "unquantized": 0}
-    schemes: dict[str, list[str]] = {}
-    ignored = []
-    for name, module, tensor in modules(model):
+    for name, _, tensor in modules(model):
+        entries |= stored.store(name, tensor)
+    return DeployedFiles(
+        content=safetensors_file(entries, {"format": "pt"}),
+        tensor_bytes=stored.sizes,
+        settings=stored.settings,
+    )
+
+
+class StoredModules:
+    """Modules that are stored in the layout one after the other: their schemes and bytes.
+
+    Attributes:
+        sizes: bytes of the tensors so far, by purpose.
+    """
+
+    def __init__(self) -> None:
+        self.sizes = {"codes": 0, "scales": 0, "unquantized": 0}
+        self._schemes: dict[str, list[str]] = {}
+        self._ignored: list[str] = []
+
+    def store(self, name: str, tensor: DeployedTensor) -> dict[str, Entry]:
+        """Return the entries of the file that hold a tensor.
+
+        Args:
+            name: the tensor's name.
+            tensor: the tensor.
+
+        Raises:
+            StudyError: it is not a matrix, or its format is none of int4, int8 and fp8_e4m3.
+        """
+        module = name.removesuffix(".weight")
         stored = check_element(name, tensor, TARGET, _ELEMENTS)
         if isinstance(stored, str):
             data = plain_bytes(tensor.values, stored)
-            entries[name] = (_TYPES[stored], tensor.values.shape, data)
-            sizes["unquantized"] += len(data)
-            ignored += [module] if tensor.values.ndim > 1 else []
-            continue
+            self.sizes["unquantized"] += len(data)
+            self._ignored += [module] if tensor.values.ndim > 1 else []
+            return {name: (_TYPES[stored], tensor.values.shape, data)}
         _check_matrix(name, tensor, stored)
         codes, sides = _quantized_entries(module, stored)
-        entries |= codes | sides
-        sizes["codes"] += sum(len(data) for *_, data in codes.values())
-        sizes["scales"] += sum(len(data) for *_, data in sides.values())
-        schemes.setdefault(json.dumps(_scheme(stored)), []).append(module)
-    settings = {"quantization_config": quantization_config(schemes, ignored)} if schemes else {}
-    return DeployedFiles(
-        content=safetensors_file(entries, {"format": "pt"}), tensor_bytes=sizes, settings=settings
-    )
+        self.sizes["codes"] += sum(len(data) for *_, data in codes.values())
+        self.sizes["scales"] += sum(len(data) for *_, data in sides.values())
+        self._schemes.setdefault(json.dumps(_scheme(stored)), []).append(module)
+        return codes | sides
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Keys to set in the ``config.json`` next to the file; none if nothing is quantized."""
+        if not self._schemes:
+            return {}
+        return {"quantization_config": quantization_config(self._schemes, self._ignored)}
 
 
 def safetensors_file(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
@@ -77,6 +108,16 @@ def safetensors_file(entries: Mapping[str, Entry], metadata: Mapping[str, str]) 
     Source:
         Hugging Face, Safetensors: file format, 2023.
     """
+    return b"".join((safetensors_header(entries, metadata), *(one[-1] for one in entries.values())))
+
+
+def safetensors_header(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
+    """Return the bytes of a safetensors file before those of its tensors.
+
+    Args:
+        entries: the tensors, by name, in their order in the file.
+        metadata: texts by name, which the file holds under ``__metadata__``.
+    """
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     start = 0
     for name, (kind, shape, data) in entries.items():
@@ -88,7 +129,7 @@ def safetensors_file(entries: Mapping[str, Entry], metadata: Mapping[str, str]) 
         start += len(data)
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    return b"".join((struct.pack("<Q", len(text)), text, *(data for *_, data in entries.values())))
+    return struct.pack("<Q", len(text)) + text
 
 
 def quantization_config(

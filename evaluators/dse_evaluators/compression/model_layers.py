@@ -71,7 +71,7 @@ def cost(model: ModelRef, layer: str, recipe: str) -> StorageCost:
     shape = shapes_of(model)[layer]
     text = "fp32" if recipe == KEEP else _format(recipe)
     if text is not None:
-        with _name_layer(layer, recipe):
+        with name_layer(layer, recipe):
             return _dense_cost(text, shape)
     return _store_layer(model, layer, recipe)[1]
 
@@ -117,7 +117,7 @@ def _store_layer(model: ModelRef, layer: str, recipe: str) -> tuple[Single, Stor
     if recipe == KEEP:
         return weight, _dense_cost("fp32", weight.shape)
     if text is not None:
-        with _name_layer(layer, recipe):
+        with name_layer(layer, recipe):
             values = format_of(text).quantize(weight, dense.axis_of(weight.shape))
         return values, _dense_cost(text, weight.shape)
     record = _record(model, layer, recipe)
@@ -125,14 +125,19 @@ def _store_layer(model: ModelRef, layer: str, recipe: str) -> tuple[Single, Stor
 
 
 def _record(model: ModelRef, layer: str, recipe: str) -> Record:
-    inputs = _calibration(model).get(layer) if _operator(recipe) in _CALIBRATED else None
-    with _name_layer(layer, recipe), threadpool_limits(limits=1):
+    inputs = _calibration(model).get(layer) if needs_calibration(recipe) else None
+    with name_layer(layer, recipe), threadpool_limits(limits=1):
         return compress_layer(recipe, workload_of(model).parameters[layer], inputs)
 
 
 def _factors(model: ModelRef, layer: str, recipe: str) -> Single:
     _, factors = _record(model, layer, recipe).parts
     return dense.read_record(factors, ())
+
+
+def needs_calibration(recipe: str) -> bool:
+    """Return whether a compression recipe uses a layer's calibration inputs."""
+    return _operator(recipe) in _CALIBRATED
 
 
 def _operator(recipe: str) -> str:
@@ -160,7 +165,7 @@ def _dense_cost(text: str, shape: tuple[int, ...]) -> StorageCost:
 
 
 @contextmanager
-def _name_layer(layer: str, recipe: str) -> Iterator[None]:
+def name_layer(layer: str, recipe: str) -> Iterator[None]:
     """Add a layer's name and its compression recipe to errors raised in the ``with`` block."""
     try:
         yield

@@ -29,7 +29,7 @@ from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 _BATCH = 256
 _BATCH_OF_TOKENS = 16
-_MOST_CALIBRATING = 512
+MOST_CALIBRATING = 512
 """Maximal number of examples that calibrate a layer."""
 
 
@@ -64,10 +64,10 @@ class ModuleWorkload:
     def calibration(self) -> Mapping[str, Single]:
         feeds = self._task.data.feeds_of("calibration")
         seen: dict[str, list[Single]] = {}
-        batches = list(_batches({n: one[:_MOST_CALIBRATING] for n, one in feeds.items()}))
+        batches = list(batches_of({n: one[:MOST_CALIBRATING] for n, one in feeds.items()}))
 
         def watch(name: str, layer: nn.Module, signal: Tensor) -> Tensor:
-            rows = calibration_rows(layer, signal, most=-(-4096 // len(batches)))
+            rows = calibration_rows(layer, signal, most=rows_of_batch(len(batches)))
             seen.setdefault(name, []).append(rows)
             return signal
 
@@ -85,7 +85,7 @@ class ModuleWorkload:
             seen.add(name)
             return round_inputs(layer, name, signal, signals)
 
-        batches = list(_batches(self._task.data.feeds_of(split)))
+        batches = list(batches_of(self._task.data.feeds_of(split)))
         hooks = self._layers.hooked(rounded) if signals.activations is not None else _nothing()
         with hooks, rounding_cache(self._module, signals):
             found = self._run(parameters, batches)
@@ -115,7 +115,7 @@ class ModuleWorkload:
         """
         tensors = {name: torch.tensor(array) for name, array in parameters.items()}
         try:
-            with deterministic(), torch.inference_mode(), _plain_attention():
+            with deterministic(), torch.inference_mode(), plain_attention():
                 return [self._call(tensors, one) for one in batches]
         except DseError:
             raise
@@ -182,7 +182,12 @@ def parameters_of(module: nn.Module) -> dict[str, Single]:
     return arrays
 
 
-def _batches(feeds: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def rows_of_batch(batches: int) -> int:
+    """Return the maximal number of calibration inputs of a layer that each batch gives."""
+    return -(-4096 // batches)
+
+
+def batches_of(feeds: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield batches of inputs; few examples at a time of token ids, whose outputs are large."""
     first = next(iter(feeds.values()))
     size = _BATCH_OF_TOKENS if first.dtype.kind == "i" and first.ndim > 1 else _BATCH
@@ -196,7 +201,7 @@ def _nothing() -> Iterator[None]:
 
 
 @contextmanager
-def _plain_attention() -> Iterator[None]:
+def plain_attention() -> Iterator[None]:
     """Switch off torch's fused encoder layers, which bypass hooks, within the block."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)

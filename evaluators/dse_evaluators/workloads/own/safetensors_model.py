@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.families.config_values import ConfigValues
 from dse_evaluators.workloads.own.families.family import TransformerFamily, family_of
 from dse_evaluators.workloads.own.module_layers import ModuleLayers
@@ -28,7 +30,7 @@ _UNFIT = "config.json and the weights must be of one model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Matched:
+class MatchedWeights:
     """Module without values, its family, and the stored tensor of each parameter by name."""
 
     module: nn.Module
@@ -36,7 +38,13 @@ class _Matched:
     stored: Mapping[str, StoredTensor]
 
     def is_turned(self, name: str) -> bool:
+        """Return whether a parameter is stored as (inputs, outputs)."""
         return re.search(self.family.turned, name) is not None
+
+    def read(self, name: str) -> Single:
+        """Return the values of a parameter, in its shape."""
+        array = self.stored[name].read()
+        return np.ascontiguousarray(array.T if self.is_turned(name) else array)
 
 
 def folder_layout(folder: Path) -> Layout:
@@ -48,7 +56,7 @@ def folder_layout(folder: Path) -> Layout:
     Raises:
         SpecError: a file is missing or damaged, or the weights do not fit ``config.json``.
     """
-    matched = _match_weights(folder)
+    matched = match_weights(folder)
     found = ModuleLayers.of(matched.module)
     shapes = {name: tuple(one.shape) for name, one in matched.module.named_parameters()}
     return Layout(shapes=shapes, layers=tuple(found.used_by), kept=found.kept)
@@ -69,31 +77,36 @@ def load_folder(
         SpecError: a file is missing or damaged, the weights do not fit ``config.json``, or an
             encoder is to predict next tokens.
     """
-    matched = _match_weights(folder)
+    matched = match_weights(folder)
     needs_labels = any(one.needs == "labels" for one in qualities)
     if matched.family.is_encoder and needs_labels and data is not None and data.targets is None:
         raise SpecError(
             f"{label} is an encoder, which predicts no next token",
             hint="give targets in data, or quality: cosine, which needs none",
         )
-    _fill(matched)
+    fill_module(matched)
     return ModuleWorkload(name=label, module=matched.module, data=data, qualities=qualities)
 
 
-def _fill(matched: _Matched) -> None:
-    """Give each parameter of the module its stored values; tied ones stay one parameter."""
-    module = matched.module
+def fill_module(matched: MatchedWeights, prefix: str = "") -> None:
+    """Give parameters of the module their stored values; tied ones stay one parameter.
+
+    Args:
+        matched: the module and the stored tensors.
+        prefix: start of the names of the parameters to fill; all by default.
+    """
     filled: dict[int, nn.Parameter] = {}
-    for name, parameter in list(module.named_parameters(remove_duplicate=False)):
+    for name, parameter in list(matched.module.named_parameters(remove_duplicate=False)):
+        if not name.startswith(prefix):
+            continue
         if id(parameter) not in filled:
-            array = matched.stored[name].read()
-            values = torch.tensor(array.T if matched.is_turned(name) else array).contiguous()
+            values = torch.from_numpy(matched.read(name))
             filled[id(parameter)] = nn.Parameter(values, requires_grad=False)
         owner, _, last = name.rpartition(".")
-        setattr(module.get_submodule(owner), last, filled[id(parameter)])
+        setattr(matched.module.get_submodule(owner), last, filled[id(parameter)])
 
 
-def _match_weights(folder: Path) -> _Matched:
+def match_weights(folder: Path) -> MatchedWeights:
     """Build the module without values, and find the stored tensor of each parameter.
 
     Raises:
@@ -105,7 +118,7 @@ def _match_weights(folder: Path) -> _Matched:
     with torch.device("meta"):
         module = family.build(ConfigValues(content, len(named)), named)
     every = dict(module.named_parameters(remove_duplicate=False))
-    matched = _Matched(module=module, family=family, stored=named)
+    matched = MatchedWeights(module=module, family=family, stored=named)
     shapes = {name: tuple(one.shape) for name, one in module.named_parameters()}
     _check_names(shapes, every, named)
     for name, shape in shapes.items():

@@ -16,6 +16,9 @@ from dse_evaluators.workloads.own.families.gated_layers import GatedLayer, Route
 from dse_evaluators.workloads.own.families.rotary_positions import rotate
 from dse_evaluators.workloads.own.module_layers import CachedSignal
 
+BlockContext = tuple[tuple[Tensor, Tensor], Tensor]
+"""Cosines and sines of the positions, (t, width) each, and the mask of attention."""
+
 
 class RotaryDecoder(nn.Module):
     """Language model that returns the logits of the next token at each position, (n, t, v).
@@ -53,19 +56,31 @@ class _Trunk(nn.Module):
         self.norm = RootMeanSquareNorm(config, config.hidden_size)
 
     def forward(self, tokens: Tensor, given: Tensor | None) -> Tensor:
+        signal = self.embed(tokens)
+        contexts = self.contexts(tokens.shape[1], given)
+        for layer, context in zip(self.layers, contexts, strict=True):
+            signal = layer(signal, *context)
+        result: Tensor = self.norm(signal)
+        return result
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Return the inputs of the first block, (n, t, h)."""
         signal: Tensor = self.embed_tokens(tokens)
-        if self.config.family.is_gemma:
-            signal = signal * self.config.hidden_size**0.5
-        length = tokens.shape[1]
+        return signal * self.config.hidden_size**0.5 if self.config.family.is_gemma else signal
+
+    def contexts(self, length: int, given: Tensor | None = None) -> list[BlockContext]:
+        """Return what each block gets besides its inputs.
+
+        Args:
+            length: number of positions, t.
+            given: 1 for tokens and 0 for padding, (n, t); ``None`` if no example is padded.
+        """
         turns = [one.turns(length) for one in self.config.positions]
         masks = {
             window: padding_mask(causal_mask(length, window), given)
             for window in set(self.config.windows)
         }
-        for layer, window in zip(self.layers, self.config.windows, strict=True):
-            signal = layer(signal, turns[window is not None], masks[window])
-        result: Tensor = self.norm(signal)
-        return result
+        return [(turns[window is not None], masks[window]) for window in self.config.windows]
 
 
 class _Block(nn.Module):
