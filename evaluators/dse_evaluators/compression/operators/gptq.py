@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 from dse.core.values import Floats
 from dse.errors import EvaluationError
@@ -54,8 +55,8 @@ class Gptq:
         sides, lattice = form.scaling.fit(layout.table(table), form.grid)
         grid = _Columns(form=form, lattice=lattice, layout=layout, table=table)
         grid.choose(_spreading(moments(inputs), self.damping))
-        encoded = Encoded(shape=table.shape, axis=axis, codes=grid.codes.ravel(), sides=sides)
-        if not np.array_equal(form.decode(encoded), grid.given):
+        encoded = Encoded(shape=table.shape, axis=axis, codes=grid.codes.T.ravel(), sides=sides)
+        if not np.array_equal(form.decode(encoded), grid.given.T):
             raise EvaluationError(f"gptq cannot use {self.text!r}: it has no fixed grid per column")
         whole = Encoded(
             shape=weight.shape,
@@ -67,7 +68,10 @@ class Gptq:
 
 
 class _Columns:
-    """Columns of a layer during quantization: adjusted weights, codes and decoded values."""
+    """Columns of a layer during quantization: adjusted weights, codes and decoded values.
+
+    Arrays are (inputs, outputs), so that a column of the layer is contiguous in memory.
+    """
 
     def __init__(
         self, *, form: Format, lattice: Lattice, layout: BlockLayout, table: Single
@@ -76,49 +80,51 @@ class _Columns:
         self._whole = form.scaling.span == "tensor"
         self._block = layout.block
         self._across = -(-layout.length // layout.block)  # blocks in a row
-        self._left = table.astype(np.float64)
-        self.given = np.zeros_like(table)
-        self.codes: Words = np.zeros(table.shape, dtype=np.uint32)
+        self._left = np.ascontiguousarray(table.T, dtype=np.float64)
+        self.given: Single = np.zeros(self._left.shape, dtype=np.float32)
+        self.codes: Words = np.zeros(self._left.shape, dtype=np.uint32)
 
     def choose(
         self,
         spreading: Floats,  # (inputs, inputs), upper
     ) -> None:
         """Quantize the columns in order; compensate each column's error in the later columns."""
-        count = self._left.shape[1]
+        count, outputs = self._left.shape
         for start in range(0, count, _AT_ONCE):
             end = min(start + _AT_ONCE, count)
-            errors = np.zeros((len(self._left), end - start))
+            errors = np.zeros((end - start, outputs))
             for column in range(start, end):
                 self._snap(column)
-                lost = self._left[:, column] - self.given[:, column]
-                errors[:, column - start] = lost / spreading[column, column]
+                lost = self._left[column] - self.given[column]
+                error = errors[column - start] = lost / spreading[column, column]
                 after = slice(column + 1, end)
-                self._left[:, after] -= np.outer(
-                    errors[:, column - start], spreading[column, after]
-                )
-            self._left[:, end:] -= errors @ spreading[start:end, end:]
+                self._left[after] -= np.outer(spreading[column, after], error)
+            self._left[end:] -= spreading[start:end, end:].T @ errors
 
     def _snap(self, column: int) -> None:
         """Round one column of weights to the nearest codes of the format."""
         rows = slice(0, 1) if self._whole else slice(column // self._block, None, self._across)
-        values = self._left[:, column].astype(np.float32)
+        values = self._left[column].astype(np.float32)
         values = values[None, :] if self._whole else values[:, None]
         if self._lattice.into is not None:
             values = values * self._lattice.into[rows]
         self._lattice.snap(values, rows, None)
-        self.codes[:, column] = self._lattice.codes(values, rows).ravel()
+        self.codes[column] = self._lattice.codes(values, rows).ravel()
         if self._lattice.back is not None:
             values = values * self._lattice.back[rows]
-        self.given[:, column] = values.ravel()
+        self.given[column] = values.ravel()
 
 
 def _spreading(second: Floats, damping: float) -> Floats:
     """Return the upper Cholesky factor of the inverse of the damped second moments.
 
     The moments are those of the layer's inputs. Damping keeps their matrix invertible if some
-    inputs are always zero.
+    inputs are always zero. With rows and columns in reverse order, the lower factor of the moments
+    is the inverse of the upper factor of their inverse: no inverse of a full matrix is computed.
     """
     mean = float(np.diag(second).mean())
-    damped = second + np.eye(len(second)) * (damping * mean if mean else 1.0)
-    return np.linalg.cholesky(np.linalg.inv(damped)).T
+    damped = np.asfortranarray(second[::-1, ::-1])
+    damped[np.diag_indices(len(damped))] += damping * mean if mean else 1.0
+    factor = scipy.linalg.cholesky(damped, lower=True, overwrite_a=True, check_finite=False)
+    inverse, _ = scipy.linalg.lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    return np.ascontiguousarray(inverse[::-1, ::-1])
