@@ -23,6 +23,7 @@ _WHERE = {
     "Trial": "dse.core.trial",
     "check": "dse.api.program",
     "compare": "dse.api.study_comparison",
+    "compress": "dse.services.studies.compress_folder",
     "current_trial": "dse.evaluation.checkpoints",
     "doctor": "dse.api.program",
     "evaluator": "dse.api.function_evaluators",

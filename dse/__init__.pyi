@@ -25,6 +25,7 @@ from dse.evaluation.checkpoints import current_trial as current_trial
 from dse.evaluation.reporting import report as report
 from dse.services import resources as _resources
 from dse.services.init.study_files import init as init
+from dse.services.studies.compress_folder import compress as compress
 
 __version__: str
 supplies = _resources

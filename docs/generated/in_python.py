@@ -18,6 +18,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "choose": ("study.favourite()",),
     "judge": ("small.judge()",),
     "deploy": ('small.deploy("safetensors", "model.safetensors", trial=0)',),
+    "compress": ('dse.compress("net", "net-int4", recipe="format int4:channel")',),
     "trials": ("study.trials", "study.to_pandas()", "study.to_polars()"),
     "compare": (
         'dse.compare("first", "second")',

@@ -17,6 +17,7 @@ from dse.cli import (
     check,
     choose,
     compare,
+    compress_command,
     deploy_command,
     doctor,
     effects_command,
@@ -112,6 +113,7 @@ app.command("front")(inspect_study.front)
 app.command("choose")(choose.choose)
 app.command("judge")(judge_command.judge)
 app.command("deploy")(deploy_command.deploy)
+app.command("compress")(compress_command.compress)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)

@@ -8,6 +8,7 @@ from dse.protocols.deployment import (
     DeployedModel,
     DeployedTensor,
     HasDeployedModel,
+    HasFolderCompression,
     Quantization,
 )
 from dse.protocols.evaluator import (
@@ -96,6 +97,7 @@ __all__ = [
     "ExpectsImprovement",
     "HasDeployedModel",
     "HasEvents",
+    "HasFolderCompression",
     "HasFormulas",
     "HasHeldOutErrors",
     "HasNotes",

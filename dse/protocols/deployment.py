@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -130,5 +131,26 @@ class HasDeployedModel(Protocol, metaclass=Capability):
 
         Raises:
             DseError: the model cannot be compressed by this design.
+        """
+        ...
+
+
+@runtime_checkable
+class HasFolderCompression(Protocol, metaclass=Capability):
+    """Evaluator that compresses a model's folder tensor by tensor, without a study."""
+
+    def compress_folder(
+        self, folder: Path, recipe: str, *, others: str, data: Path | None
+    ) -> Iterator[tuple[str, DeployedTensor]]:
+        """Yield the compressed tensors of a folder with their names.
+
+        Args:
+            folder: the folder with ``config.json`` and safetensors.
+            recipe: recipe of the layers of the blocks.
+            others: recipe of embeddings and of the head; ``keep`` leaves them as they are.
+            data: file of token ids, (n, t), that calibrate the layers.
+
+        Raises:
+            DseError: the model cannot be read, or cannot be compressed by the recipe.
         """
         ...

@@ -84,6 +84,9 @@ RUNNING: dict[str, list[str]] = {
 SERVING = {"serve"}
 """Its pages have tests of their own."""
 
+CONVERTING = {"compress"}
+"""It reads safetensors and config.json, which hold no code, and knows no study."""
+
 INSTALLING = {"assets install", "environments install"}
 """They start pip, and know no study."""
 
@@ -97,7 +100,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> list[str]:
 
 
 def test_every_command_either_looks_or_runs():
-    told = [*LOOKING, *RUNNING, *SERVING, *INSTALLING]
+    told = [*LOOKING, *RUNNING, *SERVING, *CONVERTING, *INSTALLING]
     assert sorted(told) == sorted(commands(typer.main.get_command(app)))
 
 

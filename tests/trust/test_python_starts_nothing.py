@@ -82,7 +82,15 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
 }
 """What may start programs; it is refused on an imported study."""
 
-OTHER = {"Study.tell", "Front.count", "Front.index", "dse.reproduce", "dse.sweep", "dse.live_view"}
+OTHER = {
+    "dse.compress",
+    "Study.tell",
+    "Front.count",
+    "Front.index",
+    "dse.reproduce",
+    "dse.sweep",
+    "dse.live_view",
+}
 """It follows what was asked; two of a sequence; runs of one's own file; the pages, tested apart."""
 
 

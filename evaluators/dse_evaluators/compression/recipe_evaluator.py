@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
+
+import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.separable import Separable
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
-from dse.protocols import DeployedModel, Evaluator
+from dse.protocols import DeployedModel, DeployedTensor, Evaluator
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import layer_columns, parameters_of_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
@@ -23,6 +26,7 @@ from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.on_test_split import OnTestSplit
+from dse_evaluators.workloads.own.own_data import data_source
 from dse_evaluators.workloads.own.own_model import model_ref
 from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Signals, Split, check_split
@@ -157,6 +161,16 @@ class ByRecipe:
         from dse_evaluators.compression.deployed_layers import deploy_layers
 
         return deploy_layers(self._model, self.recipes(design), self._signals_of(design))
+
+    @staticmethod
+    def compress_folder(
+        folder: Path, recipe: str, *, others: str = KEEP, data: Path | None = None
+    ) -> Iterator[tuple[str, DeployedTensor]]:
+        """Yield the tensors of a folder, compressed layer by layer with bounded memory."""
+        from dse_evaluators.compression.streamed_layers import compress_folder
+
+        tokens = None if data is None else np.asarray(data_source(data).load().inputs)
+        return compress_folder(folder, recipe, tokens, others=others)
 
     def test_evaluator(self) -> Evaluator | None:
         """Return an evaluator of the same metrics on the split ``test``, with resamples."""

@@ -6,7 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import dse
+from dse.cli.app import app
 from dse.errors import DseError, StudyError
 from dse.interop.deployment.compressed_tensors import write_compressed_tensors
 from dse.interop.deployment.safetensors_shards import write_shards
@@ -140,3 +143,18 @@ def test_a_folder_with_files_is_not_written_to(tmp_path):
     folder = _write_model(tmp_path / "net")
     with pytest.raises(StudyError, match="is not empty"):
         write_shards(compress_folder(folder, "format int4:group=16"), folder, {})
+
+
+def test_the_command_and_the_function_write_the_same_files(tmp_path):
+    folder = _write_model(tmp_path / "net")
+    tokens = _write_tokens(tmp_path)
+    recipe = "gptq int4:group=16"
+    dse.compress(folder, tmp_path / "one", recipe=recipe, data=tokens)
+    words = ["compress", str(folder), "--recipe", recipe, "--data", tokens]
+    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "two")])
+    assert done.exit_code == 0, done.output
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
+    assert len(files) == 3
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -1,0 +1,44 @@
+"""``dse compress``: compress a folder of safetensors layer by layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dse.cli.options import say, show
+
+
+def compress(
+    folder: Annotated[Path, typer.Argument(help="Folder with config.json and safetensors.")],
+    *,
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="Operators of the blocks' layers: 'format int4:group=128' or 'gptq ...'.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)
+    ],
+    others: Annotated[str, typer.Option(help="Recipe of embeddings and of the head.")] = "keep",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="File of token ids that calibrate the layers.", show_default=False),
+    ] = None,
+) -> None:
+    """Compress a model's folder layer by layer, with bounded memory.
+
+    The result is a folder of safetensors shards in the layout of compressed-tensors.
+
+    Example: dse compress llama --recipe "format int4:group=128" -o llama-int4
+    """
+    from dse.services.studies.compress_folder import compress as compress_model
+
+    done = compress_model(folder, output, recipe=recipe, others=others, data=data)
+    for purpose, count in done.tensor_bytes.items():
+        show(f"{purpose:<12} {count:>16,} bytes")
+    for file in done.files:
+        say(f"wrote {file}")

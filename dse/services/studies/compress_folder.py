@@ -1,0 +1,57 @@
+"""Compression of a model's folder to safetensors shards, with bounded memory."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+
+from dse.errors import PluginError, SpecError
+from dse.interop.deployment.safetensors_shards import WrittenShards, write_shards
+from dse.protocols import HasFolderCompression
+from dse.registry import load
+
+EVALUATOR = "compression.recipe"
+
+
+def compress(
+    folder: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    recipe: str,
+    others: str = "keep",
+    data: str | PathLike[str] | None = None,
+) -> WrittenShards:
+    """Compress a model's folder layer by layer, and write it in the layout of compressed-tensors.
+
+    Memory holds one layer at a time, or one block of the decoder if the recipe is calibrated, and
+    one shard.
+
+    Args:
+        folder: folder with ``config.json`` and safetensors; it is not changed.
+        output: folder to write, which is empty or missing.
+        recipe: recipe of the layers of the blocks: ``format int4:group=128`` rounds to nearest,
+            ``gptq int4:group=128`` uses calibration inputs.
+        others: recipe of embeddings and of the head; ``keep`` leaves them as they are.
+        data: file of token ids, (n, t), that calibrate the layers, such as ``tokens.npz``.
+
+    Returns:
+        The files, and the bytes of their tensors by purpose.
+
+    Raises:
+        DseError: the model cannot be read or compressed, or the folder cannot be written.
+
+    Example:
+        ``dse.compress("llama", "llama-int4", recipe="format int4:group=128")``
+    """
+    evaluator = load("evaluators", EVALUATOR)
+    if not isinstance(evaluator, HasFolderCompression):
+        raise PluginError(f"the evaluator {EVALUATOR!r} installed here compresses no folders")
+    source = Path(folder)
+    found = evaluator.compress_folder(
+        source, recipe, others=others, data=None if data is None else Path(data)
+    )
+    if Path(output).resolve() == source.resolve():
+        raise SpecError("the model would be written over itself", hint="name a new folder")
+    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    return write_shards(found, Path(output), config)
