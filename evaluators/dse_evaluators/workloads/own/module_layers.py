@@ -91,7 +91,9 @@ def rounding_cache(module: nn.Module, signals: Signals) -> Iterator[None]:
             hint="leave out kv_cache: it applies to decoders read from safetensors",
         )
     handles = [
-        one.register_forward_hook(lambda _, __, given: torch.tensor(form.quantize(given.numpy())))
+        one.register_forward_hook(
+            lambda _, __, given: torch.tensor(form.quantize(given.cpu().numpy()))
+        )
         for one in places
         if form is not None
     ]
@@ -118,10 +120,10 @@ def round_inputs(layer: nn.Module, name: str, inputs: Tensor, signals: Signals) 
         return inputs
     window = _window(layer)
     if not window:
-        return torch.tensor(signals.rounded(name, inputs.numpy()))
+        return torch.tensor(signals.rounded(name, inputs.cpu().numpy()))
     axes = tuple(range(inputs.dim() - window, inputs.dim()))
     return torch.tensor(
-        signals.activations.quantize(inputs.numpy(), (*axes, inputs.dim() - window - 1))
+        signals.activations.quantize(inputs.cpu().numpy(), (*axes, inputs.dim() - window - 1))
     )
 
 
@@ -140,7 +142,7 @@ def calibration_rows(layer: nn.Module, inputs: Tensor, most: int = _MOST_SAMPLES
     if len(rows) > most:
         drawn = np.random.default_rng(0).choice(len(rows), most, replace=False)
         rows = rows[torch.tensor(np.sort(drawn))]
-    return rows.contiguous().numpy().copy()
+    return rows.contiguous().cpu().numpy().copy()
 
 
 def _windows(layer: Any, inputs: Tensor) -> Tensor:  # a Conv1d or a Conv2d

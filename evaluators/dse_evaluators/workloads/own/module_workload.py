@@ -24,7 +24,7 @@ from dse_evaluators.workloads.own.module_layers import (
 from dse_evaluators.workloads.own.own_data import OwnData
 from dse_evaluators.workloads.own.own_outputs import OwnTask, check_finite, table_of
 from dse_evaluators.workloads.own.own_quality import Quality
-from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.torch_scope import deterministic, find_device, on_device
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 _BATCH = 256
@@ -60,6 +60,19 @@ class ModuleWorkload:
         self.compressible = tuple(self._layers.used_by)
         self._task = OwnTask(label=name, source=data, qualities=tuple(qualities))
         self.metrics: Mapping[str, Metric] = self._task.metrics
+        self._device = "cpu"
+
+    def move_to(self, device: str) -> None:
+        """Run the module on a device from now on; parameters and outputs stay in main memory.
+
+        Args:
+            device: ``cpu``, ``cuda``, or ``auto``: ``cuda`` where there is one.
+
+        Raises:
+            PluginError: there is no CUDA device here, and ``cuda`` is named.
+        """
+        self._device = find_device(device)
+        self._module.to(self._device)
 
     def calibration(self) -> Mapping[str, Single]:
         feeds = self._task.data.feeds_of("calibration")
@@ -113,9 +126,14 @@ class ModuleWorkload:
         Raises:
             EvaluationError: the module fails, or its output is not an array of numbers.
         """
-        tensors = {name: torch.tensor(array) for name, array in parameters.items()}
         try:
-            with deterministic(), torch.inference_mode(), plain_attention():
+            with (
+                on_device(self._device),
+                deterministic(),
+                torch.inference_mode(),
+                plain_attention(),
+            ):
+                tensors = {name: torch.tensor(array) for name, array in parameters.items()}
                 return [self._call(tensors, one) for one in batches]
         except DseError:
             raise

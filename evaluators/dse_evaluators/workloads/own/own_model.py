@@ -29,6 +29,9 @@ from dse_evaluators.workloads.workload import Layout, Workload
 GIVEN = "given:"
 """Prefix of an object's name in the record of a study that a Python program defined."""
 
+DEVICES = ("cpu", "cuda", "auto")
+"""Devices that run models of the user."""
+
 _MOST_LISTED = 6
 _PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
 _EXPORT = "torch.onnx.export, or safetensors.torch.save_file with a config.json, writes a file"
@@ -48,6 +51,7 @@ class OwnModel:
         data: source of the examples; ``None`` if none was named.
         qualities: the quality metrics.
         missing: why the model cannot be run here; empty if it can.
+        device: device that runs it: ``cpu``, ``cuda``, or ``auto``, ``cuda`` where there is one.
     """
 
     label: str
@@ -56,6 +60,7 @@ class OwnModel:
     data: DataSource | None = field(compare=False)
     qualities: tuple[Quality, ...] = field(compare=False)
     missing: str = ""
+    device: str = "cpu"
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -124,9 +129,44 @@ class OwnModel:
             raise PluginError(self.missing)
         try:
             data = None if self.data is None else self.data.load()
-            return load_workload(self.origin, self.label, data, self.qualities)
+            workload = load_workload(self.origin, self.label, data, self.qualities)
+            return workload if self.device == "cpu" else _moved(workload, self.device)
         except SpecError as error:
             raise as_evaluation_error(error) from error
+
+
+def run_on(model: ModelRef, device: str) -> ModelRef:
+    """Return a model that runs on a device; its edition names the device if it is not the CPU.
+
+    Args:
+        model: the model.
+        device: one of :data:`DEVICES`.
+
+    Raises:
+        SpecError: there is no such device, or the model runs on the CPU only.
+    """
+    if device not in DEVICES:
+        hint = nearest(device, DEVICES)
+        raise SpecError(f"there is no device {device!r}", hint=hint, part=["device"])
+    if device == "cpu":
+        return model
+    name = model if isinstance(model, str) else model.label
+    if not isinstance(model, OwnModel) or name.endswith(".onnx"):
+        raise SpecError(
+            f"{name} runs on the CPU only",
+            hint="leave out device; it applies to folders with safetensors and to torch modules",
+            part=["device"],
+        )
+    return replace(model, device=device, edition=f"{model.edition}-{device}")
+
+
+def _moved(workload: Workload, device: str) -> Workload:
+    """Return a workload that runs its module on a device."""
+    from dse_evaluators.workloads.own.module_workload import ModuleWorkload
+
+    assert isinstance(workload, ModuleWorkload)
+    workload.move_to(device)
+    return workload
 
 
 def model_ref(

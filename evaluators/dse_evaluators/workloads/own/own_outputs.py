@@ -195,7 +195,7 @@ def table_of(given: Any) -> Single:
     if isinstance(given, tuple | list) and given:
         given = given[0]
     if hasattr(given, "detach"):
-        given = given.detach().numpy()
+        given = given.detach().cpu().numpy()
     if not isinstance(given, np.ndarray) or not 1 <= given.ndim <= _SEQUENCES:
         shape = f" of shape {given.shape}" if isinstance(given, np.ndarray) else ""
         raise EvaluationError(
