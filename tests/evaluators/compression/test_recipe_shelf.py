@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dse.core.batch import Batch
+from dse_evaluators.compression import model_layers
 from dse_evaluators.compression.model_layers import Shelf
+from dse_evaluators.compression.recipe_evaluator import ByRecipe
 
 KIB = 1024
 
@@ -64,3 +67,15 @@ def test_what_was_thrown_away_leaves_its_room(maker):
     shelf.found("g", "keep", maker)
     shelf.found("h", "keep", maker)
     assert maker.made == 8
+
+
+def test_metrics_are_the_same_bits_with_a_cache_that_holds_one_layer(monkeypatch):
+    designs = Batch.of([{"bits": bits} for bits in ("int8:channel", "int2:channel")] * 2)
+    evaluator = ByRecipe(model="digits-cnn", recipe="gptq {bits}")
+    wanted = evaluator.evaluate(designs).columns
+    small = Shelf(1)
+    monkeypatch.setattr(model_layers, "_shelf", lambda _: small)
+    found = evaluator.evaluate(designs).columns
+    assert {name: list(one) for name, one in found.items()} == {
+        name: list(one) for name, one in wanted.items()
+    }
