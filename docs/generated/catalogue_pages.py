@@ -66,6 +66,11 @@ FAMILIES: Mapping[str, Family] = {
         "Programs of others, each in an environment of its own. See also [external simulators]"
         "(../../outside.md).",
     ),
+    "serving": Family(
+        "Measured servers: llama.cpp",
+        "Real inference servers under your traffic. See also [tuning a server]"
+        "(../../how-to/tune-server.md).",
+    ),
     "scaling": Family(
         "Scaling laws: precision and size of models",
         "Published laws and cost functions of quantised models.",

@@ -1,0 +1,1 @@
+"""Measurement of real inference servers: their start, their requests and their metrics."""

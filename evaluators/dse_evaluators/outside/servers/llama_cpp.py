@@ -1,0 +1,256 @@
+"""The evaluator ``serving.llama-cpp``: the real server of llama.cpp under the user's traffic."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, ClassVar
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metrics
+from dse.core.values import Value
+from dse.errors import PluginError, nearest
+from dse_evaluators.generic.answer import Answer, columns_of
+from dse_evaluators.generic.options import seconds_of
+from dse_evaluators.generic.process import Program
+from dse_evaluators.outside.external_inputs import Knob, SimulatorInputs
+from dse_evaluators.outside.servers.free_port import find_free_port
+from dse_evaluators.outside.servers.random_gguf import SHAPE, shape_of, write_random_model
+from dse_evaluators.outside.servers.request_draws import Requests
+from dse_evaluators.outside.servers.request_times import METRICS, measure
+from dse_evaluators.outside.servers.server_process import KeptServer, ServerError, ServerProcess
+from dse_evaluators.outside.servers.streaming_client import Endpoint
+
+_WORKER = Path(__file__).parents[1] / "workers" / "llama_server.py"
+_KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+_UNQUANTIZED = ("f32", "f16", "bf16")
+_LAUNCH = (
+    Knob(name="threads", default=1),
+    Knob(name="batch_threads", default=0),
+    Knob(name="context", default=4096),
+    Knob(name="batch", default=2048),
+    Knob(name="ubatch", default=512),
+    Knob(name="parallel", default=1),
+    Knob(name="kv_type_k", default="f16", words=_KV_TYPES),
+    Knob(name="kv_type_v", default="f16", words=_KV_TYPES),
+    Knob(name="flash_attention", default="auto", words=("off", "on", "auto")),
+)
+_REQUEST_SIDE = (Knob(name="clients", default=1), Knob(name="rate", unit="1/s", default=0.0))
+_WHOLE = ("threads", "batch_threads", "context", "batch", "ubatch", "parallel", "clients")
+
+
+class LlamaCpp:
+    """Waits, rates and memory of llama.cpp's own server, measured under the user's traffic.
+
+    The server is started when a design differs from the last one in a launch setting; it serves all
+    request-side inputs (``clients``, ``rate``). Sort a study's designs accordingly, or let one
+    worker measure, to save starts. ``tpot`` is the time per output token after the first one, in
+    seconds, ``throughput`` the output tokens per second, ``memory`` the resident set of the server.
+    Energy is not measured.
+
+    Args:
+        model: the user's GGUF file; or the shape of a model of random weights, such as
+            ``{layers: 4, width: 256, heads: 4, kv_heads: 2, ffn: 768, context: 8192}``, the
+            default.
+        traffic: ``requests``, ``prompt_tokens`` and ``output_tokens`` (a length, or two ends of a
+            uniform distribution) and ``seed``; or ``file``, a CSV file with the columns
+            ``prompt_tokens`` and ``output_tokens``. Prompts are random token ids from ``first_id``
+            to ``last_id``.
+        repeats: number of measured repeats of the traffic, after a warm-up of one request per
+            client. Values are medians; with two or more repeats they have a standard error.
+        timeout: time limit of each repeat: seconds, or a text such as ``5 min``.
+        start: time limit until the server is ready, in the same form.
+        inputs: inputs that are fixed and not read from the design, such as ``{threads: 2}``.
+
+    Limits:
+        CPU only. Needs the extra ``llama``: ``pip install 'dse-engine[llama]'``.
+
+    Source:
+        llama.cpp, tools/server/README.md: the settings.
+
+    Example:
+        options:
+          model: {layers: 2, width: 64, heads: 4, kv_heads: 2, ffn: 128}
+          traffic: {requests: 4, prompt_tokens: [8, 32], output_tokens: 8}
+        parameters: {ubatch: [16, 32], clients: [1, 2]}
+
+    Raises:
+        PluginError: an option has an invalid value.
+    """
+
+    kind: Kind = "measured"
+    version = "1"
+    user_options: ClassVar[Sequence[str]] = ("model",)
+
+    def __init__(
+        self,
+        *,
+        model: str | Mapping[str, int] | None = None,
+        traffic: Mapping[str, Any] | None = None,
+        repeats: int = 3,
+        timeout: float | str = "5 min",
+        start: float | str = "5 min",
+        inputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        knobs = (*_LAUNCH, *_REQUEST_SIDE)
+        fixed = _known(inputs, [knob.name for knob in knobs])
+        self._inputs = SimulatorInputs(knobs, fixed)
+        self.reads, self.optional = self._inputs.reads, self._inputs.optional
+        self.units = self._inputs.units
+        self.provides = {metric.name: metric for metric in METRICS}
+        self._model = _model_of(model)
+        self._traffic = Requests(traffic)
+        self._repeats = _repeats_of(repeats)
+        self._timeout_s = seconds_of("timeout", timeout)
+        self._start_s = seconds_of("start", start)
+        self._kept = KeptServer()
+        self._endpoint: Endpoint | None = None
+        self._random_file: str | None = None
+
+    @property
+    def missing(self) -> str:
+        """Return the reason why it cannot run here; empty if it can."""
+        if find_spec("xllamacpp") is None:
+            return "it needs the package xllamacpp: pip install 'dse-engine[llama]'"
+        return ""
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """Description, for users, of the server that an evaluation starts."""
+        model = self._model if isinstance(self._model, str) else "a model of random weights"
+        return (f"the server of llama.cpp, with {model}",)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_random_file": None}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        self._inputs.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """Return the metrics of n designs, (n,) by name; equal launch settings share a start."""
+        settings = [self._inputs.of(batch.row(row)) for row in range(len(batch))]
+        order = sorted(range(len(batch)), key=lambda row: json.dumps(_launch_of(settings[row])))
+        answers: dict[int, Answer] = {row: self._measure(settings[row]) for row in order}
+        return columns_of([answers[row] for row in range(len(batch))], tuple(self.provides))
+
+    def close(self) -> None:
+        """End the server, if one runs; the next evaluation starts it again."""
+        self._kept.close()
+
+    def _measure(self, settings: Mapping[str, Value]) -> Answer:
+        problem = _misfit(settings, self._traffic.longest)
+        if problem:
+            return Fault(kind="infeasible", reason=problem)
+        launch = _launch_of(settings)
+        try:
+            server = self._kept.get(launch, lambda: self._start(launch))
+            assert self._endpoint is not None
+        except ServerError as error:
+            self.close()
+            return error.fault
+        answer = measure(
+            self._endpoint,
+            self._traffic,
+            clients=int(settings["clients"]),
+            rate=float(settings["rate"]),
+            repeats=self._repeats,
+            timeout_s=self._timeout_s,
+            server=server,
+        )
+        if isinstance(answer, Fault):
+            self.close()  # it may still work on the requests of this design
+        return answer
+
+    def _start(self, launch: Mapping[str, Value]) -> ServerProcess:
+        """Start a server and wait until it has loaded the model.
+
+        Raises:
+            ServerError: it does not start, or is not ready in time.
+        """
+        port = find_free_port()
+        given = json.dumps({**launch, "model": self._model_file(), "port": port})
+        server = ServerProcess(Program(run=(sys.executable, str(_WORKER), given)), launch)
+        self._endpoint = Endpoint(url=f"http://127.0.0.1:{port}", model="model")
+        try:
+            server.wait_ready(self._endpoint, self._start_s)
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+    def _model_file(self) -> str:
+        if isinstance(self._model, str):
+            return self._model
+        if self._random_file is None:
+            folder = mkdtemp(prefix="dse-llama-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            path = Path(folder) / "random.gguf"
+            write_random_model(path, self._model)
+            self._random_file = str(path)
+        return self._random_file
+
+
+def _launch_of(settings: Mapping[str, Value]) -> dict[str, Value]:
+    return {
+        knob.name: int(settings[knob.name]) if knob.name in _WHOLE else settings[knob.name]
+        for knob in _LAUNCH
+    }
+
+
+def _misfit(settings: Mapping[str, Value], longest: int) -> str:
+    """Return why a design cannot be served; empty if it can.
+
+    Source:
+        llama.cpp: a quantized V cache requires flash attention (src/llama-context.cpp); each of
+        the ``parallel`` slots has an equal share of the context (tools/server/README.md).
+    """
+    for name in _WHOLE:
+        number = float(settings[name])
+        if number != int(number) or number < (name != "batch_threads"):
+            return f"{name} is {settings[name]}: it must be an integer of at least 1"
+    if float(settings["rate"]) < 0.0:
+        return "rate is below zero"
+    if settings["kv_type_v"] not in _UNQUANTIZED and settings["flash_attention"] == "off":
+        return f"kv_type_v {settings['kv_type_v']} needs flash_attention"
+    if int(settings["ubatch"]) > int(settings["batch"]):
+        return "ubatch is above batch, to which llama.cpp would reduce it"
+    slot = int(settings["context"]) // int(settings["parallel"])
+    if slot < longest:
+        slots = f"{slot} tokens for each of {settings['parallel']} slots"
+        return f"the context has {slots}, and the longest request {longest} tokens"
+    return ""
+
+
+def _model_of(model: Any) -> str | dict[str, int]:
+    if model is None or isinstance(model, Mapping):
+        return shape_of(model or SHAPE)
+    if not isinstance(model, str) or not Path(model).is_file():
+        hint = "write the path of a GGUF file, or a shape such as {layers: 4, width: 256}"
+        raise PluginError(f"model is {model!r}, and no file", hint=hint, part=["model"])
+    with Path(model).open("rb") as file:
+        if file.read(4) != b"GGUF":
+            hint = "convert it with llama.cpp's convert_hf_to_gguf.py"
+            raise PluginError(f"{model} is no GGUF file", hint=hint, part=["model"])
+    return str(Path(model).resolve())
+
+
+def _known(inputs: Any, names: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(inputs, Mapping | None):
+        raise PluginError(f"inputs is {inputs!r}", hint="write inputs: {threads: 2}")
+    for name in inputs or {}:
+        if name not in names:
+            hint = nearest(str(name), names)
+            raise PluginError(f"there is no input {name!r}", hint=hint, part=["inputs"])
+    return inputs or {}
+
+
+def _repeats_of(repeats: Any) -> int:
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise PluginError(f"repeats is {repeats!r}", hint="it must be an integer of at least 1")
+    return repeats

@@ -1,0 +1,116 @@
+"""GGUF files of random weights: models of a stated shape, of which only the speed is of use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dse.errors import PluginError, nearest
+
+if TYPE_CHECKING:
+    import gguf
+
+SHAPE = {"layers": 4, "width": 256, "heads": 4, "kv_heads": 2, "ffn": 768, "context": 8192}
+"""Shape of the model that is drawn by default."""
+
+_DEVIATION = 0.02
+_BYTES = [f"<0x{number:02X}>".encode() for number in range(256)]
+_TOKENS = [b"<unk>", b"<s>", b"</s>", *_BYTES]
+
+
+def shape_of(given: Any) -> dict[str, int]:
+    """Return the shape that an option gives, with the default of what it leaves out.
+
+    Raises:
+        PluginError: a name is unknown, or a number is invalid.
+    """
+    for name, number in given.items():
+        if name not in SHAPE:
+            hint = nearest(str(name), SHAPE)
+            raise PluginError(f"a model's shape has no {name!r}", hint=hint, part=["model"])
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            problem = f"model: {name} is {number!r}"
+            raise PluginError(problem, hint="it is an integer of at least 1", part=["model"])
+    shape = {**SHAPE, **given}
+    if shape["width"] % shape["heads"] or shape["heads"] % shape["kv_heads"]:
+        hint = "width is a multiple of heads, and heads of kv_heads"
+        raise PluginError("the model's heads do not divide it", hint=hint, part=["model"])
+    return shape
+
+
+def write_random_model(path: Path, shape: dict[str, int], seed: int = 0) -> None:
+    """Write a Llama model of random fp16 weights, with a vocabulary of bytes.
+
+    Args:
+        path: the file to write.
+        shape: numbers of layers, width, heads, key-value heads, feed-forward width and context.
+        seed: seed of the weights.
+
+    Raises:
+        PluginError: the package ``gguf`` is not installed.
+
+    Source:
+        GGUF specification (ggml/docs/gguf.md): keys of the architecture ``llama``.
+    """
+    try:
+        import gguf
+    except ImportError as error:
+        raise PluginError(
+            "a random model needs the package gguf", hint="pip install 'dse-engine[llama]'"
+        ) from error
+    writer = gguf.GGUFWriter(path, "llama")
+    _write_header(writer, shape)
+    _add_tensors(writer, shape, np.random.default_rng(seed))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _write_header(writer: gguf.GGUFWriter, shape: dict[str, int]) -> None:
+    writer.add_context_length(shape["context"])
+    writer.add_embedding_length(shape["width"])
+    writer.add_block_count(shape["layers"])
+    writer.add_feed_forward_length(shape["ffn"])
+    writer.add_head_count(shape["heads"])
+    writer.add_head_count_kv(shape["kv_heads"])
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(shape["width"] // shape["heads"])
+    writer.add_vocab_size(len(_TOKENS))
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(_TOKENS)
+    writer.add_token_scores([0.0] * len(_TOKENS))
+    writer.add_token_types([2, 3, 3] + [6] * len(_BYTES))  # unknown, control and byte tokens
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+
+
+def _add_tensors(
+    writer: gguf.GGUFWriter, shape: dict[str, int], random: np.random.Generator
+) -> None:
+    width, ffn = shape["width"], shape["ffn"]
+    keys = width // shape["heads"] * shape["kv_heads"]
+    matrices = {
+        "attn_q": (width, width),
+        "attn_k": (keys, width),
+        "attn_v": (keys, width),
+        "attn_output": (width, width),
+        "ffn_gate": (ffn, width),
+        "ffn_up": (ffn, width),
+        "ffn_down": (width, ffn),
+    }
+
+    def draw(name: str, rows: int, cols: int) -> None:
+        weights = random.standard_normal((rows, cols), dtype=np.float32) * _DEVIATION
+        writer.add_tensor(f"{name}.weight", weights.astype(np.float16))
+
+    draw("token_embd", len(_TOKENS), width)
+    draw("output", len(_TOKENS), width)
+    writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
+    for layer in range(shape["layers"]):
+        for norm in ("attn_norm", "ffn_norm"):
+            writer.add_tensor(f"blk.{layer}.{norm}.weight", np.ones(width, np.float32))
+        for name, (rows, cols) in matrices.items():
+            draw(f"blk.{layer}.{name}", rows, cols)

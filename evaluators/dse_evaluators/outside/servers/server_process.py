@@ -1,0 +1,186 @@
+"""Server program that runs between measurements, of which nothing is left when it is closed."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import IO
+
+import psutil
+
+from dse.core.metric import Fault
+from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
+from dse.system.process_guard import Warden, start_program
+from dse_evaluators.generic.process import Program, Tail
+from dse_evaluators.outside.servers.streaming_client import Endpoint
+
+_LAST_WORDS = 2_000
+_POLL_S = 0.05
+_SETTLE_S = 0.5
+
+
+class ServerError(Exception):
+    """Raised if a server does not start; it has the fault of the trial."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+
+
+class ServerProcess:
+    """Server program in a session of its own; a warden ends it if this process is killed.
+
+    Args:
+        program: the command line.
+        key: what the command line is about; a server is used again for an equal key.
+
+    Raises:
+        ServerError: the program cannot be started.
+    """
+
+    def __init__(self, program: Program, key: object) -> None:
+        self.key = key
+        self._owner = os.getpid()
+        self._memory_kills = count_memory_kills()
+        stack = ExitStack()
+        warden = stack.enter_context(Warden())
+        try:
+            guarded = start_program(
+                program.run, warden, stdin=subprocess.DEVNULL, cwd=program.cwd, env=program.env
+            )
+        except OSError as error:
+            stack.close()
+            reason = f"{program.run[0]!r} cannot be started: {error}"
+            raise ServerError(Fault(kind="raised", reason=reason)) from error
+        except BaseException:
+            stack.close()
+            raise
+        stack.callback(guarded.stop)
+        self._process = guarded.process
+        self._words = Tail(_LAST_WORDS)
+        self._readers = [
+            threading.Thread(target=_read_all, args=(pipe, self._words), daemon=True)
+            for pipe in (self._process.stdout, self._process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
+        self._finalizer = weakref.finalize(self, _close, stack, os.getpid())
+
+    @property
+    def runs(self) -> bool:
+        """Whether the server runs, and was started by this process."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    @property
+    def words(self) -> str:
+        """Last part of the server's output."""
+        return self._words.kept.decode(errors="replace").strip()
+
+    def wait_ready(self, endpoint: Endpoint, timeout_s: float) -> None:
+        """Wait until the server lists its models.
+
+        Raises:
+            ServerError: the server ended, or did not answer within the time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not is_ready(endpoint, min(deadline, time.monotonic() + 2.0)):
+            if self._process.poll() is not None:
+                raise ServerError(self.ended())
+            if time.monotonic() > deadline:
+                reason = f"the server was not ready after {timeout_s:g} s{self._quoted()}"
+                raise ServerError(Fault(kind="timeout", reason=reason))
+            time.sleep(_POLL_S)
+
+    def ended(self) -> Fault:
+        """Return the fault of a server that ended by itself or was killed, with its last words."""
+        status = self._process.wait()
+        for reader in self._readers:
+            reader.join(_SETTLE_S)
+        if status < 0:
+            short = count_memory_kills() > self._memory_kills
+            death = describe_death(-status, short=short)
+            kind = kind_of_death(-status, short=short)
+            return Fault(kind=kind, reason=f"the server was killed by {death}{self._quoted()}")
+        reason = f"the server ended with the exit status {status}{self._quoted()}"
+        return Fault(kind="crashed", reason=reason)
+
+    def memory_bytes(self) -> float:
+        """Return the resident memory of the server and its children, in bytes."""
+        try:
+            top = psutil.Process(self._process.pid)
+            return float(sum(_resident(one) for one in (top, *top.children(recursive=True))))
+        except psutil.Error:
+            return float("nan")
+
+    def close(self) -> None:
+        """End the server and everything that it started."""
+        self._finalizer()
+
+    def _quoted(self) -> str:
+        return f": {self.words}" if self.words else ", without any output"
+
+
+class KeptServer:
+    """Server that is kept between trials of equal launch settings; a copy starts its own."""
+
+    def __init__(self) -> None:
+        self._server: ServerProcess | None = None
+
+    def __reduce__(self) -> tuple[type[KeptServer], tuple[()]]:
+        return KeptServer, ()
+
+    def get(self, key: object, start: Callable[[], ServerProcess]) -> ServerProcess:
+        """Return the running server of a key; one of another key is ended first.
+
+        Raises:
+            ServerError: the server does not start.
+        """
+        kept = self._server
+        if kept is not None and kept.key == key and kept.runs:
+            return kept
+        self.close()
+        self._server = start()
+        return self._server
+
+    def close(self) -> None:
+        """End the server, if one runs."""
+        kept, self._server = self._server, None
+        if kept is not None:
+            kept.close()
+
+
+def is_ready(endpoint: Endpoint, deadline: float) -> bool:
+    """Return whether a server lists its models before the deadline on the monotonic clock."""
+    connection = endpoint.connect(deadline - time.monotonic())
+    try:
+        connection.request("GET", endpoint.path("v1/models"), headers=dict(endpoint.headers))
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _read_all(pipe: IO[bytes], words: Tail) -> None:
+    """Read a pipe to its end, so that the server never blocks on it."""
+    with pipe:
+        while chunk := pipe.read(65_536):
+            words.take(chunk)
+
+
+def _close(stack: ExitStack, owner: int) -> None:
+    if os.getpid() == owner:  # a forked copy has no server of its own
+        stack.close()
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0

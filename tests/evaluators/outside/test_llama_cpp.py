@@ -1,0 +1,103 @@
+"""The real server of llama.cpp: one start for all request-side inputs, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from dse.core.batch import Batch
+from dse.errors import PluginError
+from dse_evaluators.outside.servers.llama_cpp import LlamaCpp
+
+SHAPE = {"layers": 1, "width": 64, "heads": 4, "kv_heads": 2, "ffn": 128}
+TRAFFIC = {"requests": 4, "prompt_tokens": [8, 32], "output_tokens": 6}
+
+
+def servers() -> list[int]:
+    own = psutil.Process().children(recursive=True)
+    return [one.pid for one in own if any("llama_server.py" in word for word in one.cmdline())]
+
+
+@pytest.fixture
+def made():
+    pytest.importorskip("xllamacpp")
+    evaluator = LlamaCpp(model=SHAPE, traffic=TRAFFIC, repeats=2)
+    yield evaluator
+    evaluator.close()
+    assert not servers()
+
+
+def test_request_side_inputs_share_one_start(made):
+    metrics = made.evaluate(
+        Batch.of([{"clients": 1}, {"clients": 2}, {"clients": 2, "rate": 50.0}])
+    )
+    started = servers()
+    assert not metrics.faults
+    assert len(started) == 1
+    for name in ("first_token", "tpot", "throughput", "memory"):
+        assert (metrics.columns[name] > 0.0).all(), name
+    assert (metrics.columns["first_token_p99"] >= metrics.columns["first_token_p50"]).all()
+    assert metrics.spread["throughput"].min() >= 0.0
+    made.evaluate(Batch.of([{"clients": 1, "ubatch": 16}]))
+    assert len(servers()) == 1
+    assert servers() != started
+
+
+def test_what_cannot_be_served_is_infeasible_without_a_start(made):
+    rows = [
+        {"context": 64, "parallel": 2},
+        {"ubatch": 64, "batch": 32},
+        {"kv_type_v": "q8_0", "flash_attention": "off"},
+    ]
+    faults = made.evaluate(Batch.of(rows)).faults
+    assert [faults[row].kind for row in range(3)] == ["infeasible"] * 3
+    assert "32 tokens for each of 2 slots" in faults[0].reason
+    assert not servers()
+
+
+def test_a_killed_server_costs_at_most_one_design(made):
+    made.evaluate(Batch.of([{"clients": 1}]))
+    os.kill(servers()[0], signal.SIGKILL)
+    first = made.evaluate(Batch.of([{"clients": 1}])).faults
+    assert {fault.kind for fault in first.values()} <= {"lost"}, "an engine repeats a lost trial"
+    assert not made.evaluate(Batch.of([{"clients": 1}])).faults
+
+
+def test_a_damaged_file_is_one_failure_with_the_servers_last_words(tmp_path):
+    pytest.importorskip("xllamacpp")
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(64))
+    made = LlamaCpp(model=str(tmp_path / "broken.gguf"), traffic=TRAFFIC)
+    fault = made.evaluate(Batch.of([{"clients": 1}])).faults[0]
+    assert fault.kind == "crashed"
+    assert "broken.gguf" in fault.reason
+    assert not servers()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"model": "absent.gguf"}, "absent.gguf"),
+        ({"model": {"layer": 1}}, "no 'layer'"),
+        ({"model": {"width": 30}}, "heads do not divide"),
+        ({"traffic": {"promt_tokens": 3}}, "no 'promt_tokens'"),
+        ({"traffic": {"file": "a.csv", "requests": 3}}, "'requests' has no effect"),
+        ({"traffic": {"prompt_tokens": [9, 3]}}, "prompt_tokens is"),
+        ({"inputs": {"thread": 1}}, "no input 'thread'"),
+        ({"repeats": 0}, "repeats is 0"),
+    ],
+)
+def test_a_bad_option_is_one_clear_error(options, words):
+    with pytest.raises(PluginError, match=words):
+        LlamaCpp(**options)
+
+
+def test_a_bad_row_of_a_traffic_file_is_named_with_its_line(tmp_path):
+    file = tmp_path / "lengths.csv"
+    file.write_text("prompt_tokens,output_tokens\n8,4\n8,many\n")
+    with pytest.raises(PluginError, match=r"lengths.csv:3: output_tokens is 'many'"):
+        LlamaCpp(traffic={"file": str(file)})
+    file.write_text("prompt_tokens,output_tokens\n8,4\n16,2\n")
+    assert LlamaCpp(traffic={"file": str(file)})._traffic.longest == 18
