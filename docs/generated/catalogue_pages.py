@@ -33,7 +33,7 @@ FAMILIES: Mapping[str, Family] = {
         " [collectives](../../collectives.md) and [MAD-Max](../../two_streams.md).",
     ),
     "serving": Family(
-        "Clusters: serving language models",
+        "Serving language models: simulated, measured",
         "Latency, throughput, energy and cost of models that answer requests. See also [serving]"
         "(../../serving.md), [the serving simulator](../../simulator.md) and [APEX]"
         "(../../apex.md).",
@@ -65,11 +65,6 @@ FAMILIES: Mapping[str, Family] = {
         "External simulators: SCALE-Sim, ZigZag, mlsysim",
         "Programs of others, each in an environment of its own. See also [external simulators]"
         "(../../outside.md).",
-    ),
-    "serving": Family(
-        "Measured servers: llama.cpp",
-        "Real inference servers under your traffic. See also [tuning a server]"
-        "(../../how-to/tune-server.md).",
     ),
     "scaling": Family(
         "Scaling laws: precision and size of models",

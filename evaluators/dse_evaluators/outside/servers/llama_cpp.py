@@ -23,7 +23,7 @@ from dse_evaluators.outside.external_inputs import Knob, SimulatorInputs
 from dse_evaluators.outside.servers.free_port import find_free_port
 from dse_evaluators.outside.servers.random_gguf import SHAPE, shape_of, write_random_model
 from dse_evaluators.outside.servers.request_draws import Requests
-from dse_evaluators.outside.servers.request_times import METRICS, measure
+from dse_evaluators.outside.servers.request_times import METRICS, check_load, measure, repeats_of
 from dse_evaluators.outside.servers.server_process import KeptServer, ServerError, ServerProcess
 from dse_evaluators.outside.servers.streaming_client import Endpoint
 
@@ -42,7 +42,7 @@ _LAUNCH = (
     Knob(name="flash_attention", default="auto", words=("off", "on", "auto")),
 )
 _REQUEST_SIDE = (Knob(name="clients", default=1), Knob(name="rate", unit="1/s", default=0.0))
-_WHOLE = ("threads", "batch_threads", "context", "batch", "ubatch", "parallel", "clients")
+_WHOLE = ("threads", "batch_threads", "context", "batch", "ubatch", "parallel")
 
 
 class LlamaCpp:
@@ -86,7 +86,7 @@ class LlamaCpp:
 
     kind: Kind = "measured"
     version = "1"
-    user_options: ClassVar[Sequence[str]] = ("model",)
+    user_options: ClassVar[Sequence[str]] = ("model", "traffic")
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class LlamaCpp:
         self.provides = {metric.name: metric for metric in METRICS}
         self._model = _model_of(model)
         self._traffic = Requests(traffic)
-        self._repeats = _repeats_of(repeats)
+        self._repeats = repeats_of(repeats)
         self._timeout_s = seconds_of("timeout", timeout)
         self._start_s = seconds_of("start", start)
         self._kept = KeptServer()
@@ -214,8 +214,8 @@ def _misfit(settings: Mapping[str, Value], longest: int) -> str:
         number = float(settings[name])
         if number != int(number) or number < (name != "batch_threads"):
             return f"{name} is {settings[name]}: it must be an integer of at least 1"
-    if float(settings["rate"]) < 0.0:
-        return "rate is below zero"
+    if problem := check_load(settings):
+        return problem
     if settings["kv_type_v"] not in _UNQUANTIZED and settings["flash_attention"] == "off":
         return f"kv_type_v {settings['kv_type_v']} needs flash_attention"
     if int(settings["ubatch"]) > int(settings["batch"]):
@@ -248,9 +248,3 @@ def _known(inputs: Any, names: Sequence[str]) -> Mapping[str, Any]:
             hint = nearest(str(name), names)
             raise PluginError(f"there is no input {name!r}", hint=hint, part=["inputs"])
     return inputs or {}
-
-
-def _repeats_of(repeats: Any) -> int:
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise PluginError(f"repeats is {repeats!r}", hint="it must be an integer of at least 1")
-    return repeats

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from dse.core.metric import Fault, Metric
+from dse.core.values import Value
+from dse.errors import PluginError
 from dse_evaluators.generic.answer import Answer, MetricValue
 from dse_evaluators.outside.servers.request_draws import Requests
 from dse_evaluators.outside.servers.server_process import ServerProcess
@@ -111,6 +114,25 @@ def summarize(answers: Sequence[Answered]) -> dict[str, float]:
     found["prompt_throughput"] = sum(one.prompt_tokens for one in answers) / span
     found["throughput"] = float(tokens.sum()) / span
     return found
+
+
+def repeats_of(repeats: Any) -> int:
+    """Return a number of repeats, checked.
+
+    Raises:
+        PluginError: it is not a positive integer.
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise PluginError(f"repeats is {repeats!r}", hint="it must be an integer of at least 1")
+    return repeats
+
+
+def check_load(load: Mapping[str, Value]) -> str:
+    """Return why ``clients`` or ``rate`` is invalid; empty if both are valid."""
+    clients, rate = float(load["clients"]), float(load["rate"])
+    if clients != int(clients) or clients < 1:
+        return f"clients is {load['clients']}: it must be an integer of at least 1"
+    return "" if 0.0 <= rate < math.inf else f"rate is {load['rate']}: it must be 0 or above"
 
 
 def _lost(endpoint: Endpoint, server: ServerProcess | None, error: OSError) -> Fault:

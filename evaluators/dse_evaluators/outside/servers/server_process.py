@@ -160,7 +160,8 @@ def is_ready(endpoint: Endpoint, deadline: float) -> bool:
     connection = endpoint.connect(deadline - time.monotonic())
     try:
         connection.request("GET", endpoint.path("v1/models"), headers=dict(endpoint.headers))
-        return connection.getresponse().status == http.HTTPStatus.OK
+        with connection.getresponse() as answer:
+            return answer.status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False
     finally:

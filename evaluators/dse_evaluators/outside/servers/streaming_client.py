@@ -136,13 +136,37 @@ def send_one(
             json.dumps(body),
             {"Content-Type": "application/json", **dict(endpoint.headers)},
         )
-        answer = connection.getresponse()
-        if answer.status != http.HTTPStatus.OK:
-            text = answer.read(_SHOWN).decode(errors="replace")
-            raise RequestError(f"the server answered with status {answer.status}: {text}")
-        return _read_stream(answer, request, sent if due_s is None else due_s, deadline)
+        with connection.getresponse() as answer:
+            if answer.status != http.HTTPStatus.OK:
+                text = answer.read(_SHOWN).decode(errors="replace")
+                raise RequestError(f"the server answered with status {answer.status}: {text}")
+            return _read_stream(answer, request, sent if due_s is None else due_s, deadline)
     finally:
         connection.close()
+
+
+def list_models(endpoint: Endpoint, timeout_s: float) -> list[str]:
+    """Return the names of the models that a server lists, at least one.
+
+    Raises:
+        OSError: the connection failed or took too long.
+        ValueError: the answer is no list of models.
+    """
+    connection = endpoint.connect(timeout_s)
+    try:
+        connection.request("GET", endpoint.path("v1/models"), headers=dict(endpoint.headers))
+        with connection.getresponse() as answer:
+            text = answer.read(1 << 20).decode(errors="replace")
+        if answer.status != http.HTTPStatus.OK:
+            raise ValueError(f"status {answer.status}: {text[:_SHOWN]}")
+        names = [str(one["id"]) for one in json.loads(text)["data"]]
+    except (http.client.HTTPException, KeyError, TypeError) as error:
+        raise ValueError(f"the answer is no list of models: {error!r}") from error
+    finally:
+        connection.close()
+    if not names:
+        raise ValueError("the list is empty")
+    return names
 
 
 def _read_stream(
