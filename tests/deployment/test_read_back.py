@@ -24,7 +24,7 @@ OPTIONAL = "not in the test group: pip install"
 
 def evaluator(recipe, model=LM):
     """The evaluator of a recipe; GPTQ has no calibration inputs of the embedding."""
-    others = {"embed": recipe.replace("gptq", "format")} if "gptq" in recipe else {}
+    others = {"embed": f"format {recipe.partition(' ')[2]}"} if "gptq" in recipe else {}
     return ByRecipe(model=model, recipe=recipe, layers=others)
 
 
@@ -43,7 +43,15 @@ def written(target, model, tmp_path):
     return file, files
 
 
-@pytest.mark.parametrize("recipe", ["format int4:group=32,asym", "gptq int4:channel", "svd 8/fp16"])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "format int4:group=32,asym",
+        "gptq int4:channel",
+        "gptq-act-order int4:group=32",
+        "svd 8/fp16",
+    ],
+)
 def test_the_model_has_the_values_that_are_measured(recipe):
     model = deployed(recipe)
     measured = weights(LM, evaluator(recipe).recipes({}))
@@ -58,6 +66,7 @@ def test_the_model_has_the_values_that_are_measured(recipe):
         ("format int8", "pack-quantized", 14),
         ("format int4:group=32", "pack-quantized", 14),
         ("format int4:group=32,asym", "pack-quantized", 14),
+        ("gptq-act-order int4:group=32", "pack-quantized", 14),
         ("format int4:channel,asym,full-range,scale=fp32", "pack-quantized", 14),
         ("format fp8_e4m3:channel", "float-quantized", 14),
         ("format fp8_e4m3", "float-quantized", 14),

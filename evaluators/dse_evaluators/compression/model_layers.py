@@ -24,7 +24,7 @@ from dse_evaluators.workloads.shapes import shapes_of
 
 _ROOM_BYTES = 2**30
 
-_CALIBRATED = ("gptq", "awq", "smooth", "whitened", "corrected")
+_CALIBRATED = ("gptq", "gptq-act-order", "awq", "smooth", "whitened", "corrected")
 """Operators that use a layer's calibration inputs."""
 
 _FORMAT = "format "

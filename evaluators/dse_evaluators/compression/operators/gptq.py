@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
-from dse.core.values import Floats
+from dse.core.values import Floats, Ints
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import dense
-from dse_evaluators.compression.operators.inputs import check_inputs, moments
+from dse_evaluators.compression.operators.inputs import check_inputs, inverse_factor, moments
 from dse_evaluators.compression.operators.record import Record, table_of
 from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.format import Encoded, Format
@@ -32,14 +31,19 @@ class Gptq:
     Args:
         text: a format with a scale per tensor, channel or group, such as ``int4:group=32,asym``.
         damping: fraction of the inputs' mean second moment that is added to each of these moments.
+        act_order: whether columns are rounded in descending order of their inputs' second moments
+            (the diagonal of the Hessian matrix), instead of from left to right. Groups and scales
+            stay those of neighbouring columns, so that codes are stored without an index of groups.
 
     Source:
         Frantar et al., GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
         Transformers, 2023, algorithm 1 (there, a group's scales are computed on reaching it).
+        Activation order: the options ``--act-order`` and ``--static-groups`` of the paper's code.
     """
 
     text: str
     damping: float = 0.01
+    act_order: bool = False
 
     def __call__(self, weight: Single, inputs: Single) -> Record:
         """Encode a layer's weights, (outputs, ...), by calibration inputs, (n, inputs).
@@ -54,7 +58,11 @@ class Gptq:
         layout = BlockLayout.of(table.shape, axis, form.scaling.span, short=form.short)
         sides, lattice = form.scaling.fit(layout.table(table), form.grid)
         grid = _Columns(form=form, lattice=lattice, layout=layout, table=table)
-        grid.choose(_spreading(moments(inputs), self.damping))
+        second = moments(inputs)
+        order = np.arange(len(second))
+        if self.act_order:
+            order = np.argsort(-np.diag(second), kind="stable")
+        grid.choose(inverse_factor(second[np.ix_(order, order)], self.damping), order)
         encoded = Encoded(shape=table.shape, axis=axis, codes=grid.codes.T.ravel(), sides=sides)
         if not np.array_equal(form.decode(encoded), grid.given.T):
             raise EvaluationError(f"gptq cannot use {self.text!r}: it has no fixed grid per column")
@@ -86,25 +94,27 @@ class _Columns:
 
     def choose(
         self,
-        spreading: Floats,  # (inputs, inputs), upper
+        factor: Floats,  # (inputs, inputs), upper, in the order of the columns
+        order: Ints,  # (inputs,)
     ) -> None:
         """Quantize the columns in order; compensate each column's error in the later columns."""
         count, outputs = self._left.shape
+        self._left = self._left[order]
         for start in range(0, count, _AT_ONCE):
             end = min(start + _AT_ONCE, count)
             errors = np.zeros((end - start, outputs))
-            for column in range(start, end):
-                self._snap(column)
-                lost = self._left[column] - self.given[column]
-                error = errors[column - start] = lost / spreading[column, column]
-                after = slice(column + 1, end)
-                self._left[after] -= np.outer(spreading[column, after], error)
-            self._left[end:] -= spreading[start:end, end:].T @ errors
+            for place in range(start, end):
+                values = self._snap(self._left[place], int(order[place]))
+                error = (self._left[place] - values) / factor[place, place]
+                errors[place - start] = error
+                after = slice(place + 1, end)
+                self._left[after] -= np.outer(factor[place, after], error)
+            self._left[end:] -= factor[start:end, end:].T @ errors
 
-    def _snap(self, column: int) -> None:
-        """Round one column of weights to the nearest codes of the format."""
+    def _snap(self, wanted: Floats, column: int) -> Single:
+        """Round the weights of one column, (outputs,), to the nearest values of the format."""
         rows = slice(0, 1) if self._whole else slice(column // self._block, None, self._across)
-        values = self._left[column].astype(np.float32)
+        values = wanted.astype(np.float32)
         values = values[None, :] if self._whole else values[:, None]
         if self._lattice.into is not None:
             values = values * self._lattice.into[rows]
@@ -113,18 +123,4 @@ class _Columns:
         if self._lattice.back is not None:
             values = values * self._lattice.back[rows]
         self.given[column] = values.ravel()
-
-
-def _spreading(second: Floats, damping: float) -> Floats:
-    """Return the upper Cholesky factor of the inverse of the damped second moments.
-
-    The moments are those of the layer's inputs. Damping keeps their matrix invertible if some
-    inputs are always zero. With rows and columns in reverse order, the lower factor of the moments
-    is the inverse of the upper factor of their inverse: no inverse of a full matrix is computed.
-    """
-    mean = float(np.diag(second).mean())
-    damped = np.asfortranarray(second[::-1, ::-1])
-    damped[np.diag_indices(len(damped))] += damping * mean if mean else 1.0
-    factor = scipy.linalg.cholesky(damped, lower=True, overwrite_a=True, check_finite=False)
-    inverse, _ = scipy.linalg.lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    return np.ascontiguousarray(inverse[::-1, ::-1])
+        return self.given[column]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from dse.core.values import Floats
 from dse.errors import EvaluationError
@@ -34,6 +35,28 @@ def moments(
     """Return the second moments: mean product of each pair of inputs, (inputs, inputs)."""
     wide = inputs.astype(np.float64)
     return wide.T @ wide / len(wide)
+
+
+def inverse_factor(second: Floats, damping: float) -> Floats:
+    """Return the upper Cholesky factor of the inverse of the damped second moments.
+
+    Damping keeps the matrix invertible if some inputs are always zero. With rows and columns in
+    reverse order, the lower factor of the moments is the inverse of the upper factor of their
+    inverse: no inverse of a full matrix is computed.
+
+    Args:
+        second: second moments of the layer's inputs, (inputs, inputs), in the order of the columns.
+        damping: share of the mean diagonal that is added to the diagonal.
+
+    Returns:
+        The factor, (inputs, inputs).
+    """
+    mean = float(np.diag(second).mean())
+    damped = np.asfortranarray(second[::-1, ::-1])
+    damped[np.diag_indices(len(damped))] += damping * mean if mean else 1.0
+    factor = scipy.linalg.cholesky(damped, lower=True, overwrite_a=True, check_finite=False)
+    inverse, _ = scipy.linalg.lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    return np.ascontiguousarray(inverse[::-1, ::-1])
 
 
 def output_error(

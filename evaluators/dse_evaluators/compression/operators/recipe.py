@@ -64,15 +64,16 @@ def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) ->
     Operators before the last set weights to zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks
     0.5/4x4``, ``low-rank-mask 16/0.1``. The last stores the weights: ``format int4:group=32``,
     ``huffman kmeans:4``, ``bloomier 4/8``, ``xor 24/240`` (signs and one scale); or, without
-    pruning, ``gptq int4:group=32``, ``awq int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``,
-    ``corrected 8/int2:group=32,asym``, ``smooth 0.5/int8:channel``; for convolutions
+    pruning, ``gptq int4:group=32``, ``gptq-act-order int4:group=32`` (columns in descending
+    order of their inputs' second moments), ``awq int4:group=32``, ``svd 16/fp16``, ``whitened
+    16/fp16``, ``corrected 8/int2:group=32,asym``, ``smooth 0.5/int8:channel``; for convolutions
     ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
 
     Args:
         recipe: text of the recipe.
         weight: weights of the layer, (outputs, ...).
-        inputs: calibration inputs, (n, inputs), required by ``gptq``, ``awq``, ``smooth``,
-            ``whitened`` and ``corrected``.
+        inputs: calibration inputs, (n, inputs), required by ``gptq``, ``gptq-act-order``, ``awq``,
+            ``smooth``, ``whitened`` and ``corrected``.
 
     Raises:
         SpecError: an operator is unknown, out of order, or has an invalid argument.
@@ -173,6 +174,7 @@ _STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
     "bloomier": _bloomier,
     "xor": _xor,
     "gptq": lambda task: Gptq(task.argument)(task.weight, task.seen),
+    "gptq-act-order": lambda task: Gptq(task.argument, act_order=True)(task.weight, task.seen),
     "awq": lambda task: Awq(task.argument)(task.weight, task.seen),
     "smooth": _smooth,
     "svd": _svd,
@@ -182,7 +184,9 @@ _STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
     "corrected": _correct_weights,
 }
 
-_WHOLE = ("gptq", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected")
+_WHOLE = (
+    "gptq", "gptq-act-order", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected",
+)  # fmt: skip
 
 
 def _row(table: Mapping[str, Row], name: str) -> Row:

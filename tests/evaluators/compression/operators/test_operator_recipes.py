@@ -30,6 +30,7 @@ RECIPES = [
     "low-rank-mask 4/0.2 > xor 24/96",
     "low-rank-mask 4/0.2 > format fp16",
     "gptq int3:group=32",
+    "gptq-act-order int3:group=32,asym",
     "awq int3:group=32",
     "svd 8/fp16",
     "whitened 8/int8:channel",
@@ -53,6 +54,7 @@ def test_a_recipes_record_comes_back_from_as_many_bytes_as_it_counts(layer, inpu
         ("n-of-m 2/4 > format fp16", lambda w, _: SparseStore(FP16, masks.of_m(2, 4))(prune.n_of_m(w, 2, 4))),
         ("prune 0.1 > bloomier 4/8", lambda w, _: Bloomier(value_bits=4, cell_bits=8)(prune.by_layer(w, 0.1))),
         ("gptq int4", Gptq("int4")),
+        ("gptq-act-order int4", Gptq("int4", act_order=True)),
         ("whitened 8/fp16", lambda w, x: svd.whiten_weights(w, x, 8, FP16)),
     ],
 )  # fmt: skip
@@ -85,6 +87,7 @@ def test_a_dense_layer_is_no_convolution(layer):
         ("prune half > format fp16", "'half' is not a fraction"),
         ("n-of-m 2 > format fp16", "'2' is not of the form '2/4'"),
         ("svd eight/fp16", "'eight' is no whole number"),
+        ("prune 0.1 > gptq-act-order int4", "cannot follow a pruning operator"),
         ("prune 0.1 > gptq int4", "cannot follow a pruning operator"),
         ("format int44", "int44"),
     ],
