@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import psutil
 import pytest
@@ -141,11 +140,9 @@ def test_a_key_is_sent_and_never_shown(make, monkeypatch):
     assert not made.evaluate(Batch.of([{"clients": 1}])).faults
 
 
-def test_no_server_at_the_url_is_a_failure_at_once():
-    start = time.monotonic()
+def test_no_server_at_the_url_is_a_failure():
     made = OpenAiUrl(url=f"http://127.0.0.1:{find_free_port()}", traffic=TRAFFIC)
     assert "refused" in made.evaluate(Batch.of([{"clients": 1}])).faults[0].reason
-    assert time.monotonic() - start < 30
 
 
 def test_the_server_of_llama_cpp_is_measured_at_its_url():
