@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dse.cli.options import say, show
+from dse.cli.options import JsonOrTableOption, OutputFormat, say, show, show_json
+
+if TYPE_CHECKING:
+    from dse.report.schemas.pages import CompressedFolder
 
 
 def compress(
@@ -20,7 +23,7 @@ def compress(
             show_default=False,
         ),
     ],
-    output: Annotated[
+    target: Annotated[
         Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)
     ],
     others: Annotated[str, typer.Option(help="Recipe of embeddings and of the head.")] = "keep",
@@ -28,6 +31,7 @@ def compress(
         Path | None,
         typer.Option(help="File of token ids that calibrate the layers.", show_default=False),
     ] = None,
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Compress a model's folder layer by layer, with bounded memory.
 
@@ -37,7 +41,18 @@ def compress(
     """
     from dse.services.studies.compress_folder import compress as compress_model
 
-    done = compress_model(folder, output, recipe=recipe, others=others, data=data)
+    done = compress_model(folder, target, recipe=recipe, others=others, data=data)
+    if output is OutputFormat.JSON:
+        printed: CompressedFolder = {
+            "folder": str(target),
+            "recipe": recipe,
+            "files": [str(file) for file in done.files],
+            "tensors": [
+                {"purpose": purpose, "bytes": count} for purpose, count in done.tensor_bytes.items()
+            ],
+        }
+        show_json(printed)
+        return
     for purpose, count in done.tensor_bytes.items():
         show(f"{purpose:<12} {count:>16,} bytes")
     for file in done.files:

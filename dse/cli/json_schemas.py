@@ -84,6 +84,7 @@ PUBLISHED: Mapping[str, Printed] = {
     "choose": Printed(choice.ChoiceFacts, "quickstart"),
     "judge": Printed(front_schema.FrontFacts, "quickstart"),
     "deploy": Printed(pages.DeployedTrial, "small --to safetensors -o model.safetensors"),
+    "compress": Printed(pages.CompressedFolder, "net --recipe 'format int4:channel' -o net-int4"),
     "trials": Printed(trials_schema.TrialsFacts, "quickstart"),
     "compare": Printed(comparison_schema.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
     "sweep": Printed(

@@ -21,6 +21,7 @@ from dse.cli.json_schemas import PUBLISHED, schema
 from dse.errors import DseError
 from dse.registry import names
 from dse.study.study_engine import StudyEngine
+from tests.evaluators.compression.own_models import write_llama
 
 ODD = """
 from pathlib import Path
@@ -171,6 +172,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _bring(folder / "bringer", folder / "index")
     for file, text in FILES.items():
         (folder / file).write_text(text)
+    write_llama(folder / "net")
     with pytest.MonkeyPatch.context() as patch, _brought(folder, patch):
         patch.chdir(folder)
         for study in ("odd", "hopeless", "formulas", "factorial", "ladder"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,7 @@ RUNS: dict[str, list[list[str]]] = {
     "choose": [["choose", "formulas"], ["choose", "formulas", "--list"]],
     "judge": [["judge", "odd"], ["judge", "odd", "--again"]],
     "deploy": [["deploy", "odd", "--trial", "0", "--to", "torch", "-o", "model.pt"]],
+    "compress": [["compress", "net", "--recipe", "format int4:channel", "-o", "net-int4"]],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],
     "sweep": [["sweep", "formulas.yaml", "--optimizer", "random", "--optimizer", "sobol"]],
@@ -123,7 +125,7 @@ def test_all_that_commands_print_as_json_is_published_and_nothing_else():
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_an_example_is_what_the_program_takes(name):
-    _, *words = example(name).split()
+    _, *words = shlex.split(example(name))
     command = typer.main.get_command(app)
     while hasattr(command, "commands"):
         command = command.commands[words.pop(0)]

@@ -46,6 +46,28 @@ class DeployedTrial(Shape):
     """How the files differ from what the study measured."""
 
 
+class TensorBytes(Shape):
+    """Bytes of a compressed folder's tensors that serve one purpose."""
+
+    purpose: str
+    """The purpose, such as weights or scales."""
+    bytes: int
+    """The bytes in the files."""
+
+
+class CompressedFolder(Shape):
+    """Compressed model that `dse compress` wrote to a folder."""
+
+    folder: str
+    """The folder that was written."""
+    recipe: str
+    """The recipe of the blocks' layers."""
+    files: list[str]
+    """The written files."""
+    tensors: list[TensorBytes]
+    """Bytes of the tensors by purpose."""
+
+
 class BegunFolder(Shape):
     """Folder that `dse init` wrote, with the files of a first study."""
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dse.errors import PluginError, SpecError
-from dse.interop.deployment.safetensors_shards import WrittenShards, write_shards
 from dse.protocols import HasFolderCompression
 from dse.registry import load
+
+if TYPE_CHECKING:
+    from dse.interop.deployment.safetensors_shards import WrittenShards
 
 EVALUATOR = "compression.recipe"
 
@@ -44,6 +47,8 @@ def compress(
     Example:
         ``dse.compress("llama", "llama-int4", recipe="format int4:group=128")``
     """
+    from dse.interop.deployment.safetensors_shards import write_shards
+
     evaluator = load("evaluators", EVALUATOR)
     if not isinstance(evaluator, HasFolderCompression):
         raise PluginError(f"the evaluator {EVALUATOR!r} installed here compresses no folders")
