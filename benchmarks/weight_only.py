@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from gemm_roofline import DEVICES, PRIOR, SCALE, SPREAD, WIDE
+from gemm_roofline import DEVICES
 from reference_tables import DATA, find_table
 from scipy.optimize import least_squares
 
@@ -30,6 +30,7 @@ from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.devices.calibrations import calibration_of
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants, times
+from dse_evaluators.accelerators.devices.roofline_fit import PRIOR, SCALE, SPREAD, WIDE
 from dse_evaluators.accelerators.devices.weight_only import (
     FITTED,
     VECTOR_ROWS,

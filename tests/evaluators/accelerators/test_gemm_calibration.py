@@ -23,6 +23,13 @@ from dse_evaluators.accelerators.devices.calibrations import (
 )
 from dse_evaluators.accelerators.devices.devices import DEVICES
 from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.accelerators.devices.roofline_fit import (
+    FREE,
+    choose_bounds,
+    compute_held_out_errors,
+    fit_versions,
+    group_versions,
+)
 from tests import tables
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -48,7 +55,7 @@ MEASURED = ["a40", "a100-sxm-80gb", "h100-sxm"]
 @tables.needs(KERNELS)
 def test_shapes_and_models_that_were_held_out_are_predicted_within_8_percent(fitting):
     for device, group in product(MEASURED, ("fold", "model")):
-        (errors,) = fitting.held_out(kernels(fitting, device), attrgetter(group))
+        (errors,) = compute_held_out_errors(kernels(fitting, device), attrgetter(group))
         assert errors.mean() <= 0.08, (device, group)
 
 
@@ -57,12 +64,12 @@ def test_the_constants_that_are_kept_are_those_of_the_fit_and_beat_the_sheet_by_
     for device in MEASURED:
         (part,) = kernels(fitting, device)
         kept = calibration_of(device, "fp16", "vidur").constants
-        ours = np.abs(part.predicted(kept) / part.seconds - 1).mean()
+        ours = np.abs(part.predict(kept) / part.seconds - 1).mean()
         naive = np.abs(part.naive() / part.seconds - 1).mean()
         assert ours <= 0.08, device
         assert naive >= 0.25, device
     (part,) = kernels(fitting, "a40")
-    (found,) = fitting.of_versions([part])
+    (found,) = fit_versions([part])
     kept = calibration_of("a40", "fp16", "vidur-7d47513").constants
     assert kept.compute_share == pytest.approx(found.compute_share, rel=1e-3)
     assert kept.chain_s == pytest.approx(found.chain_s, rel=1e-3)
@@ -71,8 +78,10 @@ def test_the_constants_that_are_kept_are_those_of_the_fit_and_beat_the_sheet_by_
 @tables.needs(SERVED)
 @pytest.mark.slow
 def test_half_of_the_served_shapes_that_were_held_out_are_told_within_the_bars(fitting):
-    families = fitting.families(fitting.aiconfigurator(tables.ELSEWHERE))
-    errors = [np.concatenate(fitting.held_out(each, lambda part: part.fold)) for each in families]
+    families = group_versions(fitting.aiconfigurator(tables.ELSEWHERE))
+    errors = [
+        np.concatenate(compute_held_out_errors(each, lambda part: part.fold)) for each in families
+    ]
     wide = [held for each, held in zip(families, errors, strict=True) if each[0].format == "bf16"]
     assert np.median(np.concatenate(errors)) <= 0.13
     assert np.median(np.concatenate(wide)) <= 0.12
@@ -99,7 +108,7 @@ def test_every_device_and_format_is_predicted_better_than_by_the_roofline_of_its
         ours, naive = (
             np.concatenate(each).mean()
             for each in (
-                [np.abs(part.predicted(kept) / part.seconds - 1) for part in parts],
+                [np.abs(part.predict(kept) / part.seconds - 1) for part in parts],
                 [part.naive_errors() for part in parts],
             )
         )
@@ -120,14 +129,14 @@ def test_every_device_and_format_that_was_measured_has_constants_of_its_own():
 def test_where_no_fit_is_possible_it_is_fitted_again_within_what_a_device_can_have(fitting):
     families = [
         family
-        for family in fitting.families(fitting.aiconfigurator(tables.ELSEWHERE))
+        for family in group_versions(fitting.aiconfigurator(tables.ELSEWHERE))
         if family[0].device == "arc-b60"
     ]
     wide, narrow = families if families[0][0].format == "bf16" else families[::-1]
-    most = fitting.limits(narrow, families)
-    assert not any(map(is_plausible, fitting.of_versions(narrow)))
-    assert all(map(is_plausible, fitting.of_versions(narrow, most)))
-    assert fitting.limits(wide, families) is fitting.FREE
+    most = choose_bounds(narrow, families)
+    assert not any(map(is_plausible, fit_versions(narrow)))
+    assert all(map(is_plausible, fit_versions(narrow, most)))
+    assert choose_bounds(wide, families) is FREE
 
 
 @pytest.mark.parametrize(
