@@ -21,6 +21,7 @@ _WHERE = {
     "Space": "dse.api.design_space",
     "Study": "dse.api.study",
     "Trial": "dse.core.trial",
+    "calibrate_devices": "dse.services.resources.calibrate_devices",
     "check": "dse.api.program",
     "compare": "dse.api.study_comparison",
     "compress": "dse.services.studies.compress_folder",

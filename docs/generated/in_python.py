@@ -60,6 +60,9 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "assets install": ('supplies.assets.install("tiny")',),
     "assets where": ("supplies.assets.where()",),
     "assets remove": ('supplies.assets.remove("tiny")',),
+    "calibrate devices": (
+        'dse.calibrate_devices("products.csv", "my-h100.yaml", like="h100-sxm")',
+    ),
     "environments list": ("supplies.environments.listed()",),
     "environments install": ('supplies.environments.install("tool")',),
     "environments where": ("supplies.environments.where()",),

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from dse.cli import (
     attach_command,
+    calibrate_command,
     check,
     choose,
     compare,
@@ -102,6 +103,7 @@ plugged = typer.Typer(
 )
 spaces = typer.Typer(help="Inspect, sample and convert design spaces.", no_args_is_help=True)
 data = typer.Typer(help="Manage models and data sets for measurements.", no_args_is_help=True)
+calibrated = typer.Typer(help="Fit models to your own measurements.", no_args_is_help=True)
 apart = typer.Typer(help="Manage virtual environments of external programs.", no_args_is_help=True)
 
 app.command("init")(init.init)
@@ -146,17 +148,19 @@ data.command("list")(resource_commands.list_assets)
 data.command("install")(resource_commands.install_assets)
 data.command("where")(resource_commands.where_assets)
 data.command("remove")(resource_commands.remove_assets)
+calibrated.command("devices")(calibrate_command.calibrate_devices)
 apart.command("list")(resource_commands.list_environments)
 apart.command("install")(resource_commands.install_environments)
 apart.command("where")(resource_commands.where_environments)
 apart.command("remove")(resource_commands.remove_environments)
-for group in (app, spaces, plugged, studies, data, apart):
+for group in (app, spaces, plugged, studies, data, calibrated, apart):
     for command in group.registered_commands:  # without it typer truncates the first sentence
         command.short_help = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]
 app.add_typer(spaces, name="space")
 app.add_typer(plugged, name="plugins")
 app.add_typer(studies, name="studies")
 app.add_typer(data, name="assets")
+app.add_typer(calibrated, name="calibrate")
 app.add_typer(apart, name="environments")
 
 

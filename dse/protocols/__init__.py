@@ -4,6 +4,7 @@ Each protocol lists laws: requirements that every implementation must meet. Each
 test in :mod:`dse.testing`.
 """
 
+from dse.protocols.calibration import CalibrationError, CalibrationResult, HasCalibration
 from dse.protocols.deployment import (
     DeployedModel,
     DeployedTensor,
@@ -81,6 +82,8 @@ __all__ = [
     "PLAIN",
     "RESAMPLE",
     "AdjustsEffort",
+    "CalibrationError",
+    "CalibrationResult",
     "ChecksProgram",
     "ChecksValues",
     "DeclaresParts",
@@ -95,6 +98,7 @@ __all__ = [
     "Executor",
     "ExpandsFormulas",
     "ExpectsImprovement",
+    "HasCalibration",
     "HasDeployedModel",
     "HasEvents",
     "HasFolderCompression",

@@ -87,6 +87,9 @@ SERVING = {"serve"}
 CONVERTING = {"compress"}
 """It reads safetensors and config.json, which hold no code, and knows no study."""
 
+CALIBRATING = {"calibrate devices"}
+"""It reads a CSV file, and knows no study."""
+
 INSTALLING = {"assets install", "environments install"}
 """They start pip, and know no study."""
 
@@ -100,7 +103,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> list[str]:
 
 
 def test_every_command_either_looks_or_runs():
-    told = [*LOOKING, *RUNNING, *SERVING, *CONVERTING, *INSTALLING]
+    told = [*LOOKING, *RUNNING, *SERVING, *CONVERTING, *CALIBRATING, *INSTALLING]
     assert sorted(told) == sorted(commands(typer.main.get_command(app)))
 
 

@@ -84,6 +84,7 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
 
 OTHER = {
     "dse.compress",
+    "dse.calibrate_devices",
     "Study.tell",
     "Front.count",
     "Front.index",
@@ -91,7 +92,8 @@ OTHER = {
     "dse.sweep",
     "dse.live_view",
 }
-"""It follows what was asked; two of a sequence; runs of one's own file; the pages, tested apart."""
+"""It follows what was asked; two of a sequence; files of weights or a CSV file that are read;
+runs of one's own file; the pages, tested apart."""
 
 
 def public(kind: type) -> set[str]:

@@ -9,7 +9,9 @@ from pathlib import Path
 from statistics import median
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.calibrations import calibration_on, has_calibration
 from dse_evaluators.accelerators.devices.devices import Device, device_of
+from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants
 from dse_evaluators.clusters.training.kernels import FORMATS, OPERAND_BYTES, Chip
 from dse_evaluators.csv_records import read_rows, record_of
@@ -85,15 +87,24 @@ def chips_of(device: str | Device) -> dict[str, Chip]:
         raise SpecError(f"{known.name} has no GEMM rate in any of {', '.join(FORMATS)}")
     return {
         form: Chip(
-            constants=_row(known.name, form).constants,
+            constants=_own_constants(known, form) or _row(known.name, form).constants,
             flops_per_s=known.flops_per_s[form],
             bytes_per_s=known.dram_bytes_per_s,
             operand_bytes=float(OPERAND_BYTES[FORMATS.index(form)]),
-            measured=(known.name, form) in ROWS and known == device_of(known.name),
+            measured=_own_constants(known, form) is not None
+            or ((known.name, form) in ROWS and known == device_of(known.name)),
         )
         for form in FORMATS
         if form in known.flops_per_s
     }
+
+
+def _own_constants(device: Device, form: str) -> RooflineConstants | None:
+    """Return the constants fitted to the user's GEMMs in a format; ``None`` if there are none."""
+    if not has_calibration(device, form):
+        return None
+    constants = calibration_on(device, form).constants
+    return constants if RECIPES[form].converts else replace(constants, conversion_bytes=0.0)
 
 
 def _row(device: str, form: str) -> ChipCalibration:

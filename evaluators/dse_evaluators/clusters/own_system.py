@@ -10,7 +10,13 @@ from typing import Any
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import Device, device_of
-from dse_evaluators.accelerators.devices.platforms import devices_of
+from dse_evaluators.accelerators.devices.platforms import (
+    DEVICE_EXAMPLE,
+    devices_of,
+    is_path,
+    read_device,
+    read_mapping,
+)
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.fabrics import UnmeasuredFabric, get_check_status
 from dse_evaluators.clusters.systems import (
@@ -27,7 +33,6 @@ SystemOption = str | Mapping[str, Any]
 DeviceOption = str | Mapping[str, Any]
 """Value of an option ``device``: a name, or ``{like: NAME, memory: 96 GB, ...}``."""
 
-_MOST_BYTES = 1 << 18
 _MOST_DEVICES = 2**20
 _TINY = 1e-12
 
@@ -65,8 +70,9 @@ def device_from(value: object, option: str = "device") -> Device:
     """Return the device that an option names.
 
     Args:
-        value: a name of ``devices.csv``, or a mapping ``{like: NAME, memory: 96 GB, ...}`` of the
-            figures that differ. It keeps the constants that were measured on the named device.
+        value: a name of ``devices.csv``; the path of a YAML file, such as ``dse calibrate devices``
+            writes; or a mapping ``{like: NAME, memory: 96 GB, ...}`` of the figures that differ. It
+            keeps the constants that were measured on the named device, unless it has its own.
         option: name of the option, for messages.
 
     Raises:
@@ -74,7 +80,7 @@ def device_from(value: object, option: str = "device") -> Device:
     """
     try:
         if isinstance(value, str):
-            return device_of(value)
+            return read_device(Path(value)) if is_path(value) else device_of(value)
         if isinstance(value, Mapping):
             if "like" not in value:
                 raise SpecError("a device has no key 'like'", hint="{like: h100-sxm, ...}")
@@ -101,7 +107,7 @@ def system_edition(value: object) -> str:
     Args:
         value: the value of an option, as for :func:`system_from`, or a mapping of a device.
     """
-    if value is None or (isinstance(value, str) and not _is_path(value)):
+    if value is None or (isinstance(value, str) and not is_path(value)):
         return ""
     return hashlib.sha256(repr(_contents(value)).encode()).hexdigest()[:12]
 
@@ -116,14 +122,17 @@ def _contents(value: object, files: tuple[Path, ...] = ()) -> object:
     Raises:
         SpecError: a file cannot be read, or is like itself.
     """
-    if isinstance(value, str) and _is_path(value):
+    if isinstance(value, str) and is_path(value):
         path = Path(value)
         if path.resolve() in files:
             raise SpecError(f"{files[0].name} is like itself", hint="like: h100-dgx")
         found = _contents(_read(path), (*files, path.resolve()))
         return {**found, "name": path.stem} if isinstance(found, Mapping) else found
     if isinstance(value, Mapping) and "like" in value:
-        return {**value, "like": _contents(value["like"], files)}
+        nested = {"like": _contents(value["like"], files)}
+        if is_path(value.get("device")):
+            nested["device"] = read_mapping(Path(value["device"]), DEVICE_EXAMPLE)
+        return {**value, **nested}
     return value
 
 
@@ -159,27 +168,11 @@ def _read(path: Path) -> Mapping[str, Any]:
     Raises:
         SpecError: the file cannot be read, is too large, or is no mapping.
     """
-    import yaml
-
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise SpecError(f"{path.name} is larger than 256 KiB", hint="name the file of a system")
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise SpecError(f"there is no file {path}", hint="the YAML file of a system") from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        problem = f"{path.name} cannot be read as YAML: {error}".splitlines()[0]
-        raise SpecError(problem, hint="as {like: h100-dgx, nodes: 4}") from error
-    if not isinstance(found, Mapping):
-        raise SpecError(f"{path.name} is no mapping", hint="as {like: h100-dgx, nodes: 4}")
-    like = found.get("like")
-    if isinstance(like, str) and _is_path(like):
-        return {**found, "like": str(path.parent / like)}
-    return found
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text or "\\" in text or Path(text).suffix in (".yaml", ".yml")
+    found = read_mapping(path, "{like: h100-dgx, nodes: 4}")
+    beside = {
+        key: str(path.parent / found[key]) for key in ("like", "device") if is_path(found.get(key))
+    }
+    return {**found, **beside}
 
 
 def _count(name: str, value: Any, most: int = _MOST_DEVICES) -> int:
@@ -189,7 +182,8 @@ def _count(name: str, value: Any, most: int = _MOST_DEVICES) -> int:
 
 def _change_device(_: System, value: object) -> dict[str, Any]:
     sheet = device_from(value)
-    return {"device": sheet.name, "own_device": None if isinstance(value, str) else sheet}
+    known = isinstance(value, str) and not is_path(value)
+    return {"device": sheet.name, "own_device": None if known else sheet}
 
 
 def _change_fabric(base: System, value: object) -> dict[str, Any]:

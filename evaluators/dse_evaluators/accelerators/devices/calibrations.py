@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants
 from dse_evaluators.csv_records import read_rows, record_of
@@ -27,6 +29,16 @@ RANGES = ("least_m", "most_m", "least_n", "most_n", "least_k", "most_k")
 # A larger share of the peak, or a larger exponent, is not a property of a device: there were too
 # few points, or another bound applied (vLLM 0.24 spends 0.2 ms on the host for each fp8_block).
 MOST_SHARE, MOST_EXPONENT = 1.05, 10.0
+
+
+_MOST = {
+    "compute_share": MOST_SHARE,
+    "memory_share": MOST_SHARE,
+    "exponent": MOST_EXPONENT,
+    "launch_s": 1.0,
+    "chain_s": 1.0,
+}
+"""Largest values that the constants of a user's device can have."""
 
 
 def is_plausible(constants: RooflineConstants) -> bool:
@@ -77,18 +89,76 @@ def calibration_of(device: str, number_format: str, stack: str = "") -> DeviceCa
     return _medians(rows, own=False)
 
 
-def _of_stack(rows: Sequence[Mapping[str, str]], stack: str) -> DeviceCalibration:
+def calibration_on(device: Device, number_format: str, stack: str = "") -> DeviceCalibration:
+    """Return the roofline constants of a device, which may be the user's own.
+
+    Constants that were fitted to the user's measurements take the place of the shipped ones in
+    their formats; in other formats, the constants of the device that it is like apply.
+
+    Args:
+        device: a device of the catalogue or of the user.
+        number_format: the number format, as for :func:`calibration_of`.
+        stack: the software stack, as for :func:`calibration_of`.
+
+    Raises:
+        SpecError: the device was measured in that format, but not with that stack.
+    """
+    rows = _own_rows(device, number_format)
+    return _of_stack(rows, stack) if rows else calibration_of(device.name, number_format, stack)
+
+
+def has_calibration(device: Device, number_format: str) -> bool:
+    """Return whether a device has constants fitted to the user's measurements in a format."""
+    return bool(_own_rows(device, number_format))
+
+
+def _own_rows(device: Device, number_format: str) -> Sequence[Mapping[str, Any]]:
+    formats = (number_format, _SIBLINGS.get(number_format, number_format))
+    found = ([row for row in device.calibrations if row["format"] == one] for one in formats)
+    return next(filter(None, found), [])
+
+
+def check_calibration(row: object) -> Mapping[str, Any]:
+    """Return a row of fitted constants of a user's device, as ``calibrations.csv`` has them.
+
+    Raises:
+        SpecError: a key is missing or unknown, or a number is out of range.
+    """
+    if not isinstance(row, Mapping):
+        raise SpecError(f"a calibration cannot be {row!r}", hint="as dse calibrate writes it")
+    texts = ("format", "framework", "version")
+    keys = (*texts, *(name for name in (*COLUMNS, *RANGES) if name not in (*texts, "device")))
+    odd = next((key for key in row if key not in keys), None)
+    if odd is not None:
+        raise SpecError(f"a calibration has no key {odd!r}", hint=nearest(str(odd), keys))
+    for key in keys:
+        if key not in row:
+            raise SpecError(f"a calibration has no key {key!r}", hint="as dse calibrate writes it")
+        value, most = row[key], _MOST.get(key, np.inf)
+        if key in texts:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+            hint = f"a number above 0, at most {most:g}" if most < np.inf else "a number above 0"
+            raise SpecError(f"{key} of a calibration is {value!r}", hint=hint)
+    if row["format"] not in RECIPES:
+        hint = nearest(str(row["format"]), RECIPES)
+        raise SpecError(f"format of a calibration cannot be {row['format']!r}", hint=hint)
+    return {**row, **{key: str(row[key]) for key in texts}}
+
+
+def _of_stack(rows: Sequence[Mapping[str, Any]], stack: str) -> DeviceCalibration:
     kept = [row for row in rows if stack in ("", row["framework"], _stack(row))]
     if not kept:
         known = {row["framework"] for row in rows} | {_stack(row) for row in rows}
         raise SpecError(
-            f"{rows[0]['device']} was not measured in {rows[0]['format']} with {stack!r}",
+            f"{rows[0].get('device', 'the device')} was not measured in {rows[0]['format']} with "
+            f"{stack!r}",
             hint=nearest(stack, known),
         )
     return _medians(kept, own=True)
 
 
-def _medians(rows: Sequence[Mapping[str, str]], *, own: bool) -> DeviceCalibration:
+def _medians(rows: Sequence[Mapping[str, Any]], *, own: bool) -> DeviceCalibration:
     def column(name: str) -> list[float]:
         return [float(row[name]) for row in rows]
 
@@ -107,8 +177,8 @@ def _medians(rows: Sequence[Mapping[str, str]], *, own: bool) -> DeviceCalibrati
     )
 
 
-def _stack(row: Mapping[str, str]) -> str:
-    return f"{row['framework']}-{row['version']}"
+def _stack(row: Mapping[str, Any]) -> str:
+    return "-".join(filter(None, (row["framework"], row["version"])))
 
 
 _SIBLINGS = {"bf16": "fp16", "fp16": "bf16"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.csv_records import read_rows, record_of
@@ -46,6 +47,8 @@ class Device:
     flops_per_s: Mapping[str, float]
     source: str
     note: str = ""
+    calibrations: tuple[Mapping[str, Any], ...] = ()
+    """Roofline constants fitted to the user's measurements, as rows of ``calibrations.csv``."""
 
 
 def device_of(name: str) -> Device:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -11,10 +12,16 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Array, Floats, Value
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
+from dse.protocols import CalibrationResult
+from dse_evaluators.accelerators.devices.devices import DEVICES, Device, device_of
 from dse_evaluators.accelerators.devices.gemm_tiles import TILES, waves
 from dse_evaluators.accelerators.devices.gpu_power import compute_draw
 from dse_evaluators.accelerators.devices.gpu_run import CalibratedDevice, machine
+from dse_evaluators.accelerators.devices.platforms import (
+    hash_device_files,
+    is_path,
+    read_device,
+)
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import KernelWork, Times, times
 from dse_evaluators.alike import gather_parts, groups, infeasible_rows
@@ -42,8 +49,7 @@ _METRICS = (
 _SIDES = ("m", "n", "k")
 
 
-def _check_device(name: str, value: Value) -> None:  # noqa: ARG001 - the message names the device
-    device = device_of(str(value))
+def _check_power_limit(device: Device) -> None:
     if device.power_limit_w is None:
         known = [each.name for each in DEVICES.values() if each.power_limit_w is not None]
         raise SpecError(
@@ -53,7 +59,7 @@ def _check_device(name: str, value: Value) -> None:  # noqa: ARG001 - the messag
 
 _INPUTS: Mapping[str, Reading] = {
     **dict.fromkeys(_SIDES, NumberInput(1, 2**31)),
-    "device": CheckedInput(_check_device),
+    "device": one_of(DEVICES),
     "format": one_of(RECIPES),
     "tile": one_of((LIBRARY, *TILES), LIBRARY),
 }
@@ -70,13 +76,14 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
     each operand is fetched once.
 
     Args:
-        device: name of a device of ``devices.csv``, for designs without one.
+        device: name of a device of ``devices.csv``, or path of a file that ``dse calibrate
+            devices`` writes, for designs without one.
         format: a format of ``RECIPES``, for designs without one.
         stack: software whose measured constants are used: a framework (``vllm``), a version
             (``vllm-0.24.0``), or empty for the median of all.
 
     Inputs:
-        device: a device of ``devices.csv``.
+        device: a device of ``devices.csv``, or the file that the option names.
         format: a format of ``RECIPES``.
         tile: one of ``TILES``, or ``library``: that of the vendor's library.
 
@@ -100,7 +107,11 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
 
     def __post_init__(self) -> None:
         usual = {"device": self.device, "format": self.format}
-        self.declare(Readings(_INPUTS).otherwise(usual))
+        self._own = {self.device: read_device(Path(self.device))} if is_path(self.device) else {}
+        edition = hash_device_files(self._own)
+        self.version = "-".join(filter(None, (type(self).version, edition)))
+        inputs = {**_INPUTS, "device": CheckedInput(self._check_device)}
+        self.declare(Readings(inputs).otherwise(usual))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute the latency, energy etc. of n GEMM designs, with a fault if infeasible."""
@@ -111,16 +122,37 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         )
         return gather_parts(len(batch), self.provides, parts)
 
+    @staticmethod
+    def calibrate(file: Path, like: str) -> CalibrationResult:
+        """Fit the roofline constants of a device to measured GEMMs.
+
+        Args:
+            file: CSV file with the columns m, n, k, dtype and a time.
+            like: name of the device of ``devices.csv`` with the figures of the measured one.
+
+        Raises:
+            SpecError: a row is invalid, or the measurements cannot determine the constants.
+        """
+        # SciPy is slow to import, and only this needs it
+        from dse_evaluators.accelerators.devices.device_fit import calibrate_device
+
+        return calibrate_device(file, device_of(like))
+
+    def _check_device(self, name: str, value: Value) -> None:  # noqa: ARG002 - the text names it
+        _check_power_limit(self._device(str(value)))
+
+    def _device(self, name: str) -> Device:
+        return self._own[name] if name in self._own else device_of(name)
+
     def _evaluate_device(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
         """Compute the metrics of GEMMs on one device in one format and tile."""
-        lacks = _lacks(device, number_format, tile)
+        sheet = self._device(device)
+        lacks = _lacks(sheet, number_format, tile)
         if lacks:
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
         sides = [batch[name].astype(float) for name in _SIDES]
         return Metrics(
-            columns=_compute_columns(
-                machine(device_of(device), number_format, self.stack), sides, tile
-            )
+            columns=_compute_columns(machine(sheet, number_format, self.stack), sides, tile)
         )
 
 
@@ -174,11 +206,10 @@ def _collect_times(time: Times) -> dict[str, Floats]:
     return {name: getattr(time, f"{name}_s") for name in _TIMES}
 
 
-def _lacks(device: str, number_format: str, tile: str) -> str:
+def _lacks(device: Device, number_format: str, tile: str) -> str:
     """Return why a device cannot run this format and tile; empty if it can."""
-    found = device_of(device)
-    if RECIPES[number_format].rate not in found.flops_per_s:
-        return f"{device} has no units for {number_format}"
-    if tile != LIBRARY and found.compute_units is None:
-        return f"the number of compute units of {device} is unknown"
+    if RECIPES[number_format].rate not in device.flops_per_s:
+        return f"{device.name} has no units for {number_format}"
+    if tile != LIBRARY and device.compute_units is None:
+        return f"the number of compute units of {device.name} is unknown"
     return ""

@@ -21,7 +21,7 @@ from dse_evaluators.accelerators.devices.gpu_run import (
     machine,
     run,
 )
-from dse_evaluators.accelerators.devices.platforms import Platforms, devices_of
+from dse_evaluators.accelerators.devices.platforms import Platforms, devices_of, hash_device_files
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import (
     evaluate_distinct,
@@ -69,7 +69,8 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     Args:
         stack: software whose measured constants are used: a framework (``vllm``), a version
             (``vllm-0.24.0``), or empty for the median of all.
-        platforms: figures of user-defined devices: see :mod:`.platforms`.
+        platforms: figures of user-defined devices, or paths of their files: see
+            :mod:`.platforms`.
 
     Inputs:
         device: a device of ``devices.csv`` or ``platforms``.
@@ -109,6 +110,8 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
 
     def __post_init__(self) -> None:
         self._devices = devices_of(self.platforms or {})
+        edition = hash_device_files((self.platforms or {}).values())
+        self.version = "-".join(filter(None, (type(self).version, edition)))
         words: Mapping[str, Reading] = {
             "workload": CheckedInput(check_with_lookup(kernels_of)),
             "device": CheckedInput(self._check_device),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.devices.calibrations import DeviceCalibration, calibration_of
+from dse_evaluators.accelerators.devices.calibrations import DeviceCalibration, calibration_on
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.gpu_layers import Kernels
 from dse_evaluators.accelerators.devices.gpu_power import Power, compute_draw, power_of
@@ -48,7 +48,7 @@ def machine(device: Device, number_format: str, stack: str) -> CalibratedDevice:
     return CalibratedDevice(
         device=device,
         recipe=RECIPES[number_format],
-        calibration=calibration_of(device.name, number_format, stack),
+        calibration=calibration_on(device, number_format, stack),
         power=power_of(device, number_format),
     )
 

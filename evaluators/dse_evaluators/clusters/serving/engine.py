@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.values import Floats, Ints, Mask
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices import roofline
-from dse_evaluators.accelerators.devices.calibrations import DeviceCalibration, calibration_of
+from dse_evaluators.accelerators.devices.calibrations import DeviceCalibration, calibration_on
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants
@@ -124,8 +124,8 @@ def engine(
     Raises:
         SpecError: no device was measured in one of the formats, or the data sheet has no rate.
     """
-    found = [calibration_of(device.name, text) for text in formats]
-    plain = replace(calibration_of(device.name, PLAIN).constants, conversion_bytes=0.0)
+    found = [calibration_on(device, text) for text in formats]
+    plain = replace(calibration_on(device, PLAIN).constants, conversion_bytes=0.0)
     engines = [
         _constants(text, one, plain) for text, one in zip(formats, found, strict=True)
     ]  # (f,)

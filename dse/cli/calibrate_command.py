@@ -1,0 +1,42 @@
+"""``dse calibrate``: fit constants of models to the user's measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dse.cli.options import say, show
+
+
+def calibrate_devices(
+    measurements: Annotated[
+        Path, typer.Argument(help="CSV file: m, n, k, dtype and a time such as time_us.")
+    ],
+    *,
+    like: Annotated[
+        str, typer.Option(help="Built-in device with the same data sheet.", show_default=False)
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="YAML file to write.", show_default=False)
+    ],
+) -> None:
+    """Fit the constants of a device to measured GEMMs.
+
+    Studies name the file as `device: ./my-h100.yaml`. What the measurements do not determine is
+    left out, with what to measure next.
+
+    Example: dse calibrate devices products.csv --like h100-sxm -o my-h100.yaml
+    """
+    from dse.services.resources.calibrate_devices import calibrate_devices as calibrate
+
+    found = calibrate(measurements, output, like=like)
+    show("held-out error                 points    mean  median  data sheet alone")
+    for one in found.errors:
+        group = f"{one.group}, by {one.split}"
+        shares = f"{one.mean:7.1%} {one.median:7.1%} {one.naive_mean:17.1%}"
+        show(f"{group:<30} {one.points:>6} {shares}")
+    for text in found.refused:
+        say(f"left out: {text}")
+    say(f"wrote {output}")
