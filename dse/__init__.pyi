@@ -25,8 +25,8 @@ from dse.evaluation.checkpoints import current_trial as current_trial
 from dse.evaluation.reporting import report as report
 from dse.services import resources as _resources
 from dse.services.init.study_files import init as init
-from dse.services.studies.compress_folder import compress as compress
 from dse.services.resources.calibrate_devices import calibrate_devices as calibrate_devices
+from dse.services.studies.compress_folder import compress as compress
 
 __version__: str
 supplies = _resources

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dse.cli.options import say, show
+from dse.cli.options import JsonOrTableOption, OutputFormat, say, show, show_json
+
+if TYPE_CHECKING:
+    from dse.report.schemas.pages import CalibratedDevice
 
 
 def calibrate_devices(
@@ -18,9 +21,10 @@ def calibrate_devices(
     like: Annotated[
         str, typer.Option(help="Built-in device with the same data sheet.", show_default=False)
     ],
-    output: Annotated[
+    target: Annotated[
         Path, typer.Option("--output", "-o", help="YAML file to write.", show_default=False)
     ],
+    output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Fit the constants of a device to measured GEMMs.
 
@@ -31,7 +35,25 @@ def calibrate_devices(
     """
     from dse.services.resources.calibrate_devices import calibrate_devices as calibrate
 
-    found = calibrate(measurements, output, like=like)
+    found = calibrate(measurements, target, like=like)
+    if output is OutputFormat.JSON:
+        printed: CalibratedDevice = {
+            "file": str(target),
+            "errors": [
+                {
+                    "group": one.group,
+                    "split": one.split,
+                    "points": one.points,
+                    "mean": one.mean,
+                    "median": one.median,
+                    "naive_mean": one.naive_mean,
+                }
+                for one in found.errors
+            ],
+            "refused": list(found.refused),
+        }
+        show_json(printed)
+        return
     show("held-out error                 points    mean  median  data sheet alone")
     for one in found.errors:
         group = f"{one.group}, by {one.split}"
@@ -39,4 +61,4 @@ def calibrate_devices(
         show(f"{group:<30} {one.points:>6} {shares}")
     for text in found.refused:
         say(f"left out: {text}")
-    say(f"wrote {output}")
+    say(f"wrote {target}")

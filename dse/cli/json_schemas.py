@@ -84,6 +84,9 @@ PUBLISHED: Mapping[str, Printed] = {
     "choose": Printed(choice.ChoiceFacts, "quickstart"),
     "judge": Printed(front_schema.FrontFacts, "quickstart"),
     "deploy": Printed(pages.DeployedTrial, "small --to safetensors -o model.safetensors"),
+    "calibrate devices": Printed(
+        pages.CalibratedDevice, "products.csv --like h100-sxm -o my-h100.yaml"
+    ),
     "compress": Printed(pages.CompressedFolder, "net --recipe 'format int4:channel' -o net-int4"),
     "trials": Printed(trials_schema.TrialsFacts, "quickstart"),
     "compare": Printed(comparison_schema.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),

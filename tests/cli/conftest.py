@@ -21,6 +21,7 @@ from dse.cli.json_schemas import PUBLISHED, schema
 from dse.errors import DseError
 from dse.registry import names
 from dse.study.study_engine import StudyEngine
+from tests.evaluators.accelerators.modelled_products import write_products
 from tests.evaluators.compression.own_models import write_llama
 
 ODD = """
@@ -173,6 +174,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file, text in FILES.items():
         (folder / file).write_text(text)
     write_llama(folder / "net")
+    write_products(folder / "products.csv")
     with pytest.MonkeyPatch.context() as patch, _brought(folder, patch):
         patch.chdir(folder)
         for study in ("odd", "hopeless", "formulas", "factorial", "ladder"):

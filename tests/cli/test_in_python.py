@@ -22,7 +22,6 @@ from dse import Space, Study
 from dse.cli.app import app
 from dse.report.effect_tables import effects_json
 from dse.services import resources as supplies
-from tests.evaluators.accelerators.modelled_products import write_products
 
 ROOT = Path(__file__).parents[2]
 IN_PYTHON = runpy.run_path(str(ROOT / "docs" / "generated" / "in_python.py"))["IN_PYTHON"]
@@ -50,7 +49,6 @@ def names(folder: Path) -> dict[str, Any]:
     other = Study.open("study.yaml", name="second", seed=1)
     study.run()
     other.run()
-    write_products(folder / "products.csv")
     space = Space.read("space.yaml")
     return {
         "dse": dse,

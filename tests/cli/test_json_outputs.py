@@ -31,6 +31,9 @@ RUNS: dict[str, list[list[str]]] = {
     "choose": [["choose", "formulas"], ["choose", "formulas", "--list"]],
     "judge": [["judge", "odd"], ["judge", "odd", "--again"]],
     "deploy": [["deploy", "odd", "--trial", "0", "--to", "torch", "-o", "model.pt"]],
+    "calibrate devices": [
+        ["calibrate", "devices", "products.csv", "--like", "h100-sxm", "-o", "my-h100.yaml"]
+    ],
     "compress": [["compress", "net", "--recipe", "format int4:channel", "-o", "net-int4"]],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],

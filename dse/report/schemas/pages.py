@@ -68,6 +68,34 @@ class CompressedFolder(Shape):
     """Bytes of the tensors by purpose."""
 
 
+class HeldOutError(Shape):
+    """Relative errors of a calibrated group on points held out from its fit."""
+
+    group: str
+    """Number format and software stack."""
+    split: str
+    """What was held out together: shape or model."""
+    points: int
+    """Held-out points."""
+    mean: float
+    """Mean relative error."""
+    median: float
+    """Median relative error."""
+    naive_mean: float
+    """Mean relative error of the data sheet alone on the same points."""
+
+
+class CalibratedDevice(Shape):
+    """Device that `dse calibrate devices` fitted to measurements."""
+
+    file: str
+    """The YAML file that was written."""
+    errors: list[HeldOutError]
+    """Held-out errors by group."""
+    refused: list[str]
+    """Groups that were not fitted, with the reason and what to measure next."""
+
+
 class BegunFolder(Shape):
     """Folder that `dse init` wrote, with the files of a first study."""
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from dse.errors import PluginError, SpecError
 from dse.protocols import CalibrationResult, HasCalibration
 from dse.registry import load
-from dse.report.json.atomic_file import write_whole
 
 EVALUATOR = "accelerators.gemm"
 
@@ -38,6 +37,8 @@ def calibrate_devices(
         ``dse.calibrate_devices("products.csv", "my-h100.yaml", like="h100-sxm")``
     """
     import yaml  # slow to import
+
+    from dse.report.json.atomic_file import write_whole
 
     target = Path(output)
     if target.suffix not in SUFFIXES:
