@@ -1,6 +1,9 @@
 """Calibrate a device on a third of its open GEMMs, and print the error on the other two thirds.
 
-    python benchmarks/calibrate_third.py [--device h100-sxm] [--data ../shared/data]
+    python benchmarks/calibrate_third.py [--device h100-sxm] [--kernels] [--data ../shared/data]
+
+The GEMMs are those of serving stacks, few for each of many versions, or with ``--kernels`` those of
+Vidur, more than a thousand of one stack.
 
 No shape is on both sides. Three splits are made, so that each third is fitted once; what is printed
 of each format is over all three, for the stacks that the calibration kept:
@@ -23,7 +26,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from gemm_roofline import aiconfigurator
+from gemm_roofline import aiconfigurator, vidur
 from reference_tables import DATA
 
 from dse.core.values import Floats, Ints
@@ -109,8 +112,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--device", default="h100-sxm")
+    parser.add_argument("--kernels", action="store_true")
     options = parser.parse_args()
-    parts = [part for part in aiconfigurator(options.data) if part.device == options.device]
+    measured = vidur if options.kernels else aiconfigurator
+    parts = [part for part in measured(options.data) if part.device == options.device]
     errors = judge(parts)
     tell = csv.writer(sys.stdout).writerow
     tell(("format", "constants", "points", "mape", "median"))

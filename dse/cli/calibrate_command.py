@@ -51,6 +51,7 @@ def calibrate_devices(
                 for one in found.errors
             ],
             "refused": list(found.refused),
+            "notes": list(found.notes),
         }
         show_json(printed)
         return
@@ -61,4 +62,6 @@ def calibrate_devices(
         show(f"{group:<30} {one.points:>6} {shares}")
     for text in found.refused:
         say(f"left out: {text}")
+    for text in found.notes:
+        say(f"note: {text}")
     say(f"wrote {target}")

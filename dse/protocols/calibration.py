@@ -39,11 +39,13 @@ class CalibrationResult:
         contents: the YAML mapping that an option of the evaluator accepts.
         errors: held-out errors by group.
         refused: groups that were not fitted, with the reason and what to measure next.
+        notes: constants of fitted groups that stay near their prior, and what to measure.
     """
 
     contents: Mapping[str, Any]
     errors: tuple[CalibrationError, ...]
     refused: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -68,7 +68,7 @@ class CompressedFolder(Shape):
     """Bytes of the tensors by purpose."""
 
 
-class HeldOutError(Shape):
+class CalibrationAccuracy(Shape):
     """Relative errors of a calibrated group on points held out from its fit."""
 
     group: str
@@ -90,10 +90,12 @@ class CalibratedDevice(Shape):
 
     file: str
     """The YAML file that was written."""
-    errors: list[HeldOutError]
+    errors: list[CalibrationAccuracy]
     """Held-out errors by group."""
     refused: list[str]
     """Groups that were not fitted, with the reason and what to measure next."""
+    notes: list[str]
+    """Constants of fitted groups that stay near their prior, and what to measure."""
 
 
 class BegunFolder(Shape):

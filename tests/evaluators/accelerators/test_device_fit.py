@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from tests.evaluators.accelerators.modelled_products import (
     write_products,
 )
 
+LONG = (2048, 4096, 8192)
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
@@ -41,6 +43,13 @@ def own(tmp_path, monkeypatch):
     write_products(tmp_path / "products.csv")
     dse.calibrate_devices("products.csv", "my-h100.yaml", like="h100-sxm")
     return "./my-h100.yaml"
+
+
+@pytest.fixture
+def fit_third(monkeypatch):
+    """The benchmark, whose folder is no package."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("calibrate_third")
 
 
 def calibrate(tmp_path, rows, fields=FIELDS):
@@ -56,7 +65,7 @@ def test_known_constants_are_recovered_and_the_held_out_error_is_that_of_the_noi
         assert row[name] == pytest.approx(getattr(CONSTANTS, name), rel=0.1), name
     assert [error.split for error in found.errors] == ["shape", "model"]
     assert all(0.01 < error.mean < 0.06 < error.naive_mean for error in found.errors)
-    assert found.refused == ()
+    assert found.refused == found.notes == ()
 
 
 def test_the_command_writes_a_device_that_a_study_uses(tmp_path, monkeypatch):
@@ -153,13 +162,19 @@ def test_times_in_another_unit_are_an_error(tmp_path, factor, text):
     [
         (lambda m, n, k: m < 256, "bound by compute.*measure m, n and k from"),
         (lambda m, n, k: m >= 256, "bound by memory.*measure m up to 16"),
-        (lambda m, n, k: n > 256 and k > 256, "bound by launch.*measure m up to 16, n and k up to"),
         (lambda m, n, k: n == k, "12 distinct shapes, of at least 20"),
     ],
 )
 def test_measurements_that_do_not_determine_the_constants_are_refused(tmp_path, kept, text):
     with pytest.raises(SpecError, match=text):
         calibrate(tmp_path, products([shape for shape in SHAPES if kept(*shape)]))
+
+
+def test_without_short_products_the_launch_time_is_stated_to_stay_near_its_prior(tmp_path):
+    found = calibrate(tmp_path, products(list(product((1, 16, 4096), LONG, LONG))))
+    assert found.contents["calibrations"]
+    (note,) = found.notes
+    assert "launch, whose time stays near its prior: measure m up to 16, n and k up to" in note
 
 
 def test_a_format_with_few_measurements_is_left_out_and_named(tmp_path):
@@ -176,12 +191,23 @@ def test_a_device_file_with_an_impossible_constant_is_an_error(own):
         Gemm(device=own)
 
 
+@tables.needs("gemm_kernels_measured_vidur.csv")
+@pytest.mark.parametrize("device", ["a40", "a100-sxm-80gb", "h100-sxm"])
+def test_a_third_of_the_products_of_one_stack_predicts_the_rest_as_well_as_ours(fit_third, device):
+    parts = [part for part in fit_third.vidur(tables.ELSEWHERE) if part.device == device]
+    errors = fit_third.judge(parts)
+    third = np.concatenate(errors["fp16", "third"])
+    assert len(third) == 2 * len(parts[0].m)
+    assert third.mean() <= calibration_of(device, "fp16", "vidur").heldout_mape + 0.002
+
+
 @tables.needs("gemm_measured.csv")
-def test_a_third_of_the_open_products_predicts_the_rest_nearly_as_well_as_two_thirds(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    script = importlib.import_module("calibrate_third")
-    parts = [p for p in script.aiconfigurator(tables.ELSEWHERE) if p.device == "h100-sxm"]
-    errors = script.judge(parts)
+@pytest.mark.slow
+def test_few_products_of_each_of_many_versions_predict_the_rest_worse_than_two_thirds(fit_third):
+    parts = [
+        part for part in fit_third.aiconfigurator(tables.ELSEWHERE) if part.device == "h100-sxm"
+    ]
+    errors = fit_third.judge(parts)
     third, most = (
         np.concatenate([one for key, some in errors.items() if key[1] == side for one in some])
         for side in ("third", "two thirds")

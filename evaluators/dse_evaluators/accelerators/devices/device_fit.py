@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,11 +30,13 @@ from dse_evaluators.accelerators.devices.roofline_fit import (
     group_versions,
 )
 
+Bound = Literal["compute", "memory", "launch"]
+
 LEAST_SHAPES = 20
 """Smallest number of distinct shapes of a format: four for each constant but the conversion."""
 
 LEAST_BOUND = 3
-"""Smallest number of shapes that each bound dominates, one for each fold."""
+"""Smallest number of shapes that a bound dominates, one for each fold."""
 
 LEAST_OF_STACK = 5
 """Smallest number of distinct shapes of a stack, whose prior is the fit to all its versions."""
@@ -65,9 +67,12 @@ def calibrate_device(path: Path, device: Device) -> CalibrationResult:
     for family in families:
         by_format[family[0].format].append(family)
     rows, errors, refused = list[Mapping[str, Any]](), list[CalibrationError](), list[str]()
+    notes = list[str]()
     for number_format, some in by_format.items():
-        lacks = list_missing([part for family in some for part in family])
+        every = [part for family in some for part in family]
+        lacks = list_missing(every)
         refused += [f"{number_format}: {text}" for text in lacks]
+        notes += [f"{number_format}: {text}" for text in list_assumed(every) if not lacks]
         for family in some if not lacks else ():
             found = _fit_family(family, some)
             rows += found[0]
@@ -87,7 +92,9 @@ def calibrate_device(path: Path, device: Device) -> CalibrationResult:
         },
         "calibrations": rows,
     }
-    return CalibrationResult(contents=contents, errors=tuple(errors), refused=tuple(refused))
+    return CalibrationResult(
+        contents=contents, errors=tuple(errors), refused=tuple(refused), notes=tuple(notes)
+    )
 
 
 def list_missing(parts: Sequence[MeasuredGemms]) -> list[str]:
@@ -100,22 +107,45 @@ def list_missing(parts: Sequence[MeasuredGemms]) -> list[str]:
     missing = []
     if count < LEAST_SHAPES:
         missing.append(f"{count} distinct shapes, of at least {LEAST_SHAPES}")
-    roofs = [part.sheet_roofs() for part in parts]
-    launch_s = PRIOR.launch_s
-    dominant: Mapping[str, list[Mask]] = {
-        "compute": [(c > DOMINANT * b) & (c > launch_s) for c, b in roofs],
-        "memory": [(b > DOMINANT * c) & (b > launch_s) for c, b in roofs],
-        "launch": [np.maximum(c, b) < launch_s for c, b in roofs],
-    }
-    examples = _examples(parts[0])
-    for bound, masks in dominant.items():
-        count = _count_shapes(parts, masks)
-        if count < LEAST_BOUND:
+    for bound in ("compute", "memory"):
+        found = count_bound(parts, bound)
+        if found < LEAST_BOUND:
             missing.append(
-                f"{count} shapes bound by {bound}, of at least {LEAST_BOUND}: measure "
-                f"{examples[bound]}"
+                f"{found} shapes bound by {bound}, of at least {LEAST_BOUND}: measure "
+                f"{_examples(parts[0])[bound]}"
             )
     return missing
+
+
+def list_assumed(parts: Sequence[MeasuredGemms]) -> list[str]:
+    """Return which constants stay near their prior, and what to measure to determine them.
+
+    Without short GEMMs the launch time is such a constant; it hardly matters to the measured sizes,
+    and smaller ones are outside the range, for which evaluators state ``extrapolated``.
+
+    Args:
+        parts: measured GEMMs of one device in one format, of all stacks.
+    """
+    found = count_bound(parts, "launch")
+    if found >= LEAST_BOUND:
+        return []
+    example = _examples(parts[0])["launch"]
+    return [f"{found} shapes bound by launch, whose time stays near its prior: measure {example}"]
+
+
+def count_bound(parts: Sequence[MeasuredGemms], bound: Bound) -> int:
+    """Return the number of distinct shapes whose time is bound as named, by the data sheet."""
+    masks = []
+    for part in parts:
+        compute_s, memory_s = part.sheet_roofs()
+        long = np.maximum(compute_s, memory_s) > PRIOR.launch_s
+        dominant = {
+            "compute": (compute_s > DOMINANT * memory_s) & long,
+            "memory": (memory_s > DOMINANT * compute_s) & long,
+            "launch": ~long,
+        }
+        masks.append(dominant[bound])
+    return _count_shapes(parts, masks)
 
 
 def _count_shapes(parts: Sequence[MeasuredGemms], masks: Sequence[Mask]) -> int:
@@ -141,7 +171,7 @@ def _examples(part: MeasuredGemms) -> Mapping[str, str]:
     }
 
 
-def _power_of_two(least: float) -> int:
+def _power_of_two(least: Floats | float) -> int:
     return int(2 ** np.ceil(np.log2(least)))
 
 
