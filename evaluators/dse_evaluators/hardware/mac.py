@@ -36,8 +36,8 @@ _INPUTS: Mapping[str, Reading] = {
 class MacCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Energy and area of a multiplier, its adder, and its share of block-scale arithmetic.
 
-    Formats are those of ``accelerators.systolic``, MX formats (``mxfp4``) and ``nvfp4``. Registers,
-    control and wiring are not counted.
+    Formats are those of ``accelerators.systolic`` and of ``compression.recipe``, such as ``mxfp4``
+    and ``int4:group=32``. Registers, control and wiring are not counted.
 
     Args:
         node_nm: technology node in nm if the space has none: 22 to 90, or 16, 10, 7 or 5.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.circuits import mac_area_mm2, mac_energy_j
 from dse_evaluators.accelerators.technology import (
     FP32_ADD,
@@ -14,6 +13,9 @@ from dse_evaluators.accelerators.technology import (
     INT32_ADD,
     Operation,
 )
+from dse_evaluators.formats.elements import element_of
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.formats.shared_exponent import SharedExponent
 from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 
@@ -67,12 +69,18 @@ class Mac:
 def word_of(name: str) -> MacOperand:
     """Return the multiplier operand of a number format, such as ``int8`` or ``mxfp4``.
 
+    A scale for a row or for the entire tensor is applied once to a result, and is not counted.
+
     Raises:
         SpecError: there is no multiplier for the format.
     """
-    if name not in WORDS:
-        raise SpecError(f"there is no multiplier for {name!r}", hint=nearest(name, WORDS))
-    return WORDS[name]
+    if name in WORDS:
+        return WORDS[name]
+    element, scaling = element_of(name), format_of(name).scaling
+    if not isinstance(scaling.span, int):
+        return MacOperand(element=element)
+    steps = _EXPONENTS if isinstance(scaling, SharedExponent) else _SCALES
+    return MacOperand(element=element, block=scaling.span, scale_steps=steps)
 
 
 def mac_of(weight: MacOperand, activation: MacOperand) -> Mac:

@@ -1,5 +1,8 @@
 """Full systolic model: real word widths, partial-sum accumulators and finite DRAM bandwidth.
 
+Scales and zero points of number formats are stored and moved with their numbers; the results of a
+layer have as many for each number as its inputs.
+
 Every buffer is double-buffered: one half serves the array while DRAM fills or empties the other.
 
 * Inputs: read from DRAM once if all fit in their half. Otherwise they are read in every pass, and
@@ -73,7 +76,7 @@ def work(flow: Flow, network: UniqueLayers, knobs: Settings) -> tuple[Layers, To
     """
     product = _prune_weights(network, network.products(knobs.filter_keep, knobs.batch), knobs)
     shares = dealt(product, knobs.cores, knobs.split)
-    word = words(knobs)
+    word = words(knobs, network.scales)
     size = network.total(_count_weight_bytes(product, word), product.copies)
     held = size
     if len(shares) > 1:

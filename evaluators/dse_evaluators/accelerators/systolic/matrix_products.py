@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dse.core.values import Floats, Mask
+from dse_evaluators.accelerators.systolic.scaled_words import ScaleBits
 from dse_evaluators.workloads.layers import Layer
 
 ONE = np.ones(1)
@@ -51,7 +53,12 @@ class _Distinct:
 
 
 class UniqueLayers:
-    """Distinct layers of a workload, each with the number of times it occurs."""
+    """Distinct layers of a workload, each with the number of times it occurs.
+
+    ``scales`` are the bits of scales of the number formats, if they have any.
+    """
+
+    scales: ScaleBits | None = None
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         befores = [None, *layers[:-1]]
@@ -85,6 +92,16 @@ class UniqueLayers:
         """Whether the right-hand operands of all layers are weights."""
         self.repeated = not self.weighted or bool((self._groups * self._copies > 1).any())
         """Whether some layer consists of more than one GEMM, or has an activation on the right."""
+
+    def with_scales(self, weight_format: str, activation_format: str) -> UniqueLayers:
+        """Return the layers with the scales of these number formats.
+
+        Raises:
+            EvaluationError: the blocks of a format do not fit a layer.
+        """
+        found = copy(self)
+        found.scales = ScaleBits.of(self.layers, weight_format, activation_format)
+        return found
 
     def products(self, filter_keep: Floats, batch: Floats) -> LayerProducts:
         """Return the GEMMs of each layer after structured pruning.

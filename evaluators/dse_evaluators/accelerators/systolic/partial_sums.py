@@ -10,6 +10,7 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.accelerators.systolic.compressed import inputs_per_row, stored_bits
 from dse_evaluators.accelerators.systolic.matrix_products import LayerProducts
+from dse_evaluators.accelerators.systolic.scaled_words import ScaleBits
 from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
 from dse_evaluators.accelerators.systolic.systolic_parameters import Settings, word_bits
 
@@ -59,7 +60,10 @@ def partial_sums(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Bytes of an input, a weight and a partial sum; every field is (n,) or (1,)."""
+    """Bytes of an input, a weight and a partial sum; every field is (n,) or (1,).
+
+    Inputs and weights are (l, n) where formats have scales.
+    """
 
     input: Floats
     weight: Floats  # or (l, n), where some right-hand operands are activations
@@ -67,14 +71,18 @@ class Words:
     partial: Floats
 
 
-def words(knobs: Settings) -> Words:
-    """Return the bytes per input, per weight and per partial sum in n designs."""
+def words(knobs: Settings, scales: ScaleBits | None = None) -> Words:
+    """Return the bytes per input, per weight and per partial sum in n designs.
+
+    Pruned weights share the scales of the weights that are kept, so that each of these carries
+    more of them.
+    """
     weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
-    return Words(
-        input=word_bits(knobs.activation_format) / 8.0,
-        weight=weight / 8.0,
-        partial=knobs.accumulator_bits / 8.0,
-    )
+    inputs = word_bits(knobs.activation_format)
+    if scales is not None:
+        weight = weight + scales.weight * inputs_per_row(knobs.n_m)
+        inputs = inputs + scales.input
+    return Words(input=inputs / 8.0, weight=weight / 8.0, partial=knobs.accumulator_bits / 8.0)
 
 
 def input_bytes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
-from dse.errors import SpecError
+from dse.errors import EvaluationError, SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
 from dse_evaluators.accelerators.systolic import full, scalesim_counts
 from dse_evaluators.accelerators.systolic.cost import Technology, costs
@@ -18,6 +19,8 @@ from dse_evaluators.accelerators.systolic.limits import infeasible
 from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.accelerators.systolic.stages import TIMED, WORDS, SystolicCostModel, Work
 from dse_evaluators.accelerators.systolic.systolic_parameters import (
+    FORMAT_KNOBS,
+    INPUTS,
     KNOBS,
     SCALESIM_KNOBS,
     setting,
@@ -25,7 +28,10 @@ from dse_evaluators.accelerators.systolic.systolic_parameters import (
 )
 from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
+from dse_evaluators.alike import fix_columns, gather_parts, groups, infeasible_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.formats.elements import element_of
+from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.readings import look_up_row
 from dse_evaluators.workloads.catalogue import layers_of
@@ -54,13 +60,18 @@ _METRICS = (
 )
 
 
-class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
+class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
     """Time, traffic, energy and area of a workload on systolic arrays of rows x cols.
 
     Metrics are of one batch. ``mode: full`` is :mod:`.full`; ``mode: scalesim`` reproduces the
     counts of SCALE-Sim 3.0.0, and so reads neither formats, bandwidth, sparsity, cores nor batch.
     A parameter set by an option is not read from the design. ``packed`` is read only if some layer
     consists of several GEMMs.
+
+    Number formats are those of ``compression.recipe``, such as ``int4:group=32,asym``: multipliers
+    have the size of the element, ``int4``, and the bits of scales and zero points are stored and
+    moved with the numbers. A bare name such as ``int8`` is an element without scales. Formats whose
+    codes are neither integers nor floats, such as ``nf4``, are refused.
 
     Args:
         workload: a workload of ``workloads.catalogue``.
@@ -76,12 +87,13 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
 
     Limits:
         Not modelled: registers, control, wiring and clock tree of the array; the kinds of vector
-        operations (only their number); whether the circuits reach the clock at the voltage, which
-        the space can state as a rule. Partial sums that overflow the output buffer spill to DRAM,
-        without row blocking: large weight- and input-stationary layers look worse than with a good
-        compiler. Nothing limits the clock, so a high clock usually wins. Cores fetch shared
-        operands separately. Switching energy is proportional to the square of the voltage, leakage
-        power to the voltage. MAC areas and the 7 nm column are known from secondary sources only.
+        operations (only their number), among them the multiplication by scales (``hardware.mac``
+        has it); whether the circuits reach the clock at the voltage, which the space can state as a
+        rule. Partial sums that overflow the output buffer spill to DRAM, without row blocking:
+        large weight- and input-stationary layers look worse than with a good compiler. Nothing
+        limits the clock, so a high clock usually wins. Cores fetch shared operands separately.
+        Switching energy is proportional to the square of the voltage, leakage power to the voltage.
+        MAC areas and the 7 nm column are known from secondary sources only.
 
     Error:
         ``mode: scalesim`` agrees with SCALE-Sim 3.0.0 on 243 of 243 reference runs, 402 further
@@ -139,7 +151,7 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
         known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
         alone = {} if network.repeated else {"packed": True}
-        self.declare(Readings(KNOBS).fixed(alone | self._fixed_knobs(known)))
+        self.declare(Readings(INPUTS).fixed(alone | self._fixed_knobs(known)))
         self._fixed = self._readings.settled
         self._technology = Technology(
             node_nm=self.node_nm,
@@ -157,15 +169,48 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute time, energy, area and traffic of n designs, with a fault if infeasible."""
+        if not self._has_scales(batch):
+            return self._evaluate_elements(batch, self._account)
+        fixed = {name: self._fixed[name] for name in FORMAT_KNOBS if name in self._fixed}
+        every = fix_columns(batch, fixed)
+        parts = [
+            (rows, self._evaluate_scaled(every.take(rows), *formats))
+            for formats, rows in groups(every, dict.fromkeys(FORMAT_KNOBS, "int8"))
+        ]
+        return gather_parts(len(batch), self.provides, parts)
+
+    def _has_scales(self, batch: Batch) -> bool:
+        """Return whether a number format of a design is more than a bare element."""
+        texts = {self._fixed[name] for name in FORMAT_KNOBS if name in self._fixed}
+        for name in FORMAT_KNOBS:
+            if name in batch and name not in self._fixed:
+                column = batch.columns[name]
+                texts |= set(column.domain or column.values.tolist())
+        return not texts <= FORMATS.keys()
+
+    def _evaluate_scaled(self, batch: Batch, *formats: str) -> Metrics:
+        """Compute the metrics of n designs of one format of weights and one of activations."""
+        elements = {
+            name: _element(name, text) for name, text in zip(FORMAT_KNOBS, formats, strict=True)
+        }
+        try:
+            network = self._account.network.with_scales(*formats)
+        except EvaluationError as error:
+            return Metrics(columns={}, faults=infeasible_rows([error.problem] * len(batch)))
+        account = replace(self._account, network=network, fixed={**self._fixed, **elements})
+        return self._evaluate_elements(batch, account)
+
+    def _evaluate_elements(self, batch: Batch, account: SystolicCostModel) -> Metrics:
+        """Compute the metrics of n designs whose number formats are elements."""
         among = batch.distinct(TIMED)
         some = batch.take(among.rows)
-        knobs = settings(some, self._fixed)
+        knobs = settings(some, account.fixed)
         least = _SMALLEST_BUFFER_BYTES[self.mode]
         faults = infeasible(
             knobs,
             len(some),
             smallest_buffer_bytes=least,
-            weighted=self._account.network.weighted,
+            weighted=account.network.weighted,
         )
         possible = np.ones(len(some), dtype=bool)
         possible[list(faults)] = False
@@ -176,8 +221,8 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
             )
         # Infeasible rows are computed as copies of the first feasible one; their faults hide them.
         stand_in = np.where(possible, np.arange(len(some)), np.argmax(possible))
-        timed = self._account.timed(some.take(stand_in) if faults else some).spread(among)
-        voltage = setting("voltage", batch, self._fixed)
+        timed = account.timed(some.take(stand_in) if faults else some).spread(among)
+        voltage = setting("voltage", batch, account.fixed)
         columns = timed.counts | costs(timed.charges, timed.latency_s, voltage, self._technology)
         return Metrics(
             columns={name: _of_all(values, len(batch)) for name, values in columns.items()},
@@ -197,6 +242,18 @@ class Systolic(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="3"):
 _WORK: Mapping[str, Work] = {"full": full.work, "scalesim": scalesim_counts.work}
 
 _SMALLEST_BUFFER_BYTES = {"full": 0.0, "scalesim": scalesim_counts.SMALLEST_BUFFER_BYTES}
+
+
+def _element(name: str, text: str) -> str:
+    """Return the name of a number format's element.
+
+    Raises:
+        EvaluationError: no multiplier reads the format.
+    """
+    try:
+        return element_of(text).name
+    except SpecError as error:
+        raise EvaluationError(f"{name} cannot be {text!r}", hint=error.hint) from error
 
 
 def _of_all(values: Floats, size: int) -> Floats:

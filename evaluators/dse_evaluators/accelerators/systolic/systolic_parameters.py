@@ -14,8 +14,10 @@ from dse_evaluators.accelerators.systolic.compressed import N_M_CODES
 from dse_evaluators.accelerators.systolic.cores import SPLITS
 from dse_evaluators.accelerators.systolic.schedule import FLOWS
 from dse_evaluators.accelerators.technology import NOMINAL_V
+from dse_evaluators.formats.elements import element_of
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import (
+    CheckedInput,
     ChoiceInput,
     Flag,
     NumberInput,
@@ -23,6 +25,7 @@ from dse_evaluators.reading_table import (
     Readings,
     number_of,
 )
+from dse_evaluators.readings import check_with_lookup
 
 FLOW_CODES: Mapping[Value, float] = {flow: float(code) for code, flow in enumerate(FLOWS)}
 
@@ -64,6 +67,13 @@ KNOBS: Mapping[str, Reading] = {
     "vector_ops": _ANY._replace(default=1.0),
     "vector_hidden": Flag(default=True),
 }
+
+FORMAT_KNOBS = ("weight_format", "activation_format")
+
+_FORMAT_INPUT = CheckedInput(check_with_lookup(element_of), default="int8")
+
+INPUTS: Mapping[str, Reading] = {**KNOBS, **dict.fromkeys(FORMAT_KNOBS, _FORMAT_INPUT)}
+"""Inputs of the evaluator: :data:`KNOBS`, with any number format that has an element format."""
 
 SCALESIM_KNOBS = frozenset(
     {"rows", "cols", "dataflow", "ifmap_sram", "filter_sram", "ofmap_sram", "clock", "filter_keep"}
