@@ -140,6 +140,14 @@ class HasNotes(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class ExplainsAbsentMetrics(Protocol, metaclass=Capability):
+    """Evaluator that provides some metrics only with certain options, and states what they lack."""
+
+    absent_metrics: Mapping[str, tuple[str, str]]
+    """By the name of an absent metric, why it is absent and how to mend that."""
+
+
+@runtime_checkable
 class HasFormulas(Protocol, metaclass=Capability):
     """Evaluator whose metrics are expressions over its inputs."""
 
@@ -214,6 +222,11 @@ def declared_parts(evaluator: Evaluator) -> Mapping[str, Separable]:
 def missing_reason(evaluator: Evaluator) -> str:
     """Return the reason why the evaluator cannot run on this machine; empty if it can."""
     return evaluator.missing if isinstance(evaluator, MayBeMissing) else ""
+
+
+def absent_metrics(evaluator: Evaluator) -> Mapping[str, tuple[str, str]]:
+    """Return why metrics are absent with these options and how to mend that, by metric."""
+    return evaluator.absent_metrics if isinstance(evaluator, ExplainsAbsentMetrics) else {}
 
 
 def is_pure(evaluator: Evaluator) -> bool:

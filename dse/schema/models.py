@@ -35,12 +35,14 @@ class ObjectiveSpec(Model):
     """Objective: ``minimize:`` or ``maximize:`` an expression over metrics, with a ``label``.
 
     With ``scale: log`` equal ratios of its values count as equal steps; they must be positive.
+    ``display`` is the unit in which tables and figures show it.
     """
 
     minimize: str | None = None
     maximize: str | None = None
     label: str | None = Field(default=None, min_length=1, max_length=40)
     scale: Literal["linear", "log"] | None = None
+    display: str | None = Field(default=None, min_length=1, max_length=40)
 
     @model_validator(mode="after")
     def _one_goal(self) -> ObjectiveSpec:

@@ -138,6 +138,22 @@ def converted(value: float, source: str, target: str) -> float:
     return value * factor(source) / factor(target)
 
 
+_CALENDAR = frozenset({"min", "h", "hour", "hours", "d", "day", "days", "week", "weeks", "yr"})
+"""Units of time that take no prefix."""
+
+
+def _money(value: float, text: str) -> str:
+    """Format dollars: a small amount without a prefix, millions as ``M$``."""
+    if text == "$" and abs(value) >= 1e6:
+        return f"{_digits(value / 1e6)} M$"
+    return f"{_digits(value)} {text}"
+
+
+def _digits(value: float) -> str:
+    """Format a number with four significant digits, or with all of those before the point."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
 @cache
 def coherent(text: str) -> str:
     """Return the common name of the coherent unit of the same dimension: ``Hz`` for ``MHz``."""
@@ -177,8 +193,10 @@ def shown(value: float, text: str) -> str:
         return f"{size / 1024**power:.4g} {_BINARY[power]}"
     if not text or value == 0 or not math.isfinite(value):
         return f"{value:.4g} {text}".rstrip()
-    if _MONEY.search(text) and abs(value) < 1:  # no prefixes such as nanodollars
-        return f"{value:.4g} {_MONEY.sub('$', text)}"
+    if _MONEY.search(text):  # no prefixes such as nanodollars
+        return _money(value, _MONEY.sub("$", text))
+    if text in _CALENDAR:  # no kilodays
+        return f"{_digits(value)} {text}"
     if re.fullmatch(r"[A-Za-zµΩ]+(/[A-Za-z]+)?", text) and not same_dimension(text, ""):
         compact = (value * unit(text)).to_compact()
         return f"{compact.magnitude:.4g} {short(compact.units)}"

@@ -11,7 +11,7 @@ from dse.core.parameter import Parameter
 from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError, SpecErrors, nearest, raise_all
 from dse.evaluation.bound_evaluator import Bound
-from dse.protocols import EVERYTHING, Evaluator, Needs
+from dse.protocols import EVERYTHING, Evaluator, Needs, absent_metrics
 from dse.schema.models import EvaluatorSpec, ResourcesSpec, ScenarioSpec, StudySpec
 from dse.schema.space.rule_parser import units_of
 from dse.schema.space.space_loader import LegibleSpace
@@ -97,7 +97,7 @@ class EvaluatorSet:
         weights = weights_of(self._spec.scenarios)
         self._check_scenarios(made, space)
         plain = dict(pair for own in made.items() for pair in _metric_units(*own).items())
-        known = self._index_units(legible, plain)
+        known = self._index_units(legible, plain, made)
         sound = {n: {} if n in self._doubtful else versions for n, versions in made.items()}
         bound = {name: self._bound(name, sound[name], known, space) for name in made}
         for name in self._doubtful & made.keys():
@@ -116,17 +116,28 @@ class EvaluatorSet:
             metrics = plain
         elif not complete:
             self._doubtful |= made.keys()
-        known = self._index_units(legible, metrics)
+        known = self._index_units(legible, metrics, made)
         return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
 
-    def _index_units(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> SymbolTable:
-        """Return the units of all parameters and metrics.
+    def _index_units(
+        self,
+        legible: LegibleSpace,
+        metrics: Mapping[str, str],
+        made: Mapping[str, Mapping[str, Evaluator]],
+    ) -> SymbolTable:
+        """Return the units of all parameters and metrics, and why other metrics are absent.
 
         The table also tests whether an unknown name may be missing because of an earlier error. A
         name similar to a known metric of an invalid evaluator counts as misspelt instead.
         """
         known = SymbolTable({**units_of(legible.space.parameters), **metrics})
         known.data = legible.space.data
+        known.absent = {
+            f"{name}.{metric}": why
+            for name, versions in made.items()
+            for one in versions.values()
+            for metric, why in absent_metrics(one).items()
+        }
         known.parameters = legible.space.by_name if self._fresh else {}
 
         def hides(name: str) -> bool:

@@ -18,6 +18,7 @@ from dse.protocols import (
     COHERENT,
     EVERYTHING,
     Evaluator,
+    absent_metrics,
     declared_parts,
     formulas_of,
     inputs_by_metric,
@@ -53,6 +54,7 @@ class FixedInputs:
         self.formulas = formulas_of(evaluator)
         self.written: Mapping[str, Expression] | None = written_formulas_of(evaluator)
         self.starts = started_programs(evaluator)
+        self.absent_metrics = absent_metrics(evaluator)
         self.parts: Mapping[str, Separable] = {
             metric: one
             if one.features is None

@@ -91,6 +91,7 @@ def problems_alone(
                 objective_of(formulas.under(text, scenario), own.goal, known, lists),
                 label=own.label,
                 log=own.log,
+                written=own.written,
             )
             for text, own in zip(texts, problem.objectives, strict=True)
         ]

@@ -25,12 +25,14 @@ class SymbolTable(dict[str, str]):
 
     ``hides`` is true for a name that may be unknown only because of an error reported elsewhere.
     Formulas may look up the tables in ``data``. The domains in ``parameters`` are for the check
-    that a formula compares a parameter with values that it can take.
+    that a formula compares a parameter with values that it can take. ``absent`` has, by name, why
+    an evaluator does not provide a metric, and how to mend that.
     """
 
     hides: Callable[[str], bool] = staticmethod(lambda _: False)
     data: Mapping[str, Table] = MappingProxyType({})
     parameters: Mapping[str, Parameter] = MappingProxyType({})
+    absent: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
     def check_seen(self, formula: Expression) -> None:
         """Raise HiddenError if a name may be unknown because of an error reported elsewhere."""
@@ -184,8 +186,12 @@ def single(
 def check_names(expression: Expression, known: Mapping[str, str]) -> None:
     """Raise SpecError if a name in the formula is neither a metric nor a parameter."""
     for name in syntax.names_in(expression.node):
-        if name.name not in known:
-            raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
+        if name.name in known:
+            continue
+        if isinstance(known, SymbolTable) and name.name in known.absent:
+            reason, hint = known.absent[name.name]
+            raise SpecError(f"there is no {name.name!r}: {reason}", hint=hint)
+        raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
 
 
 def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expression:

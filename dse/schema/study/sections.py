@@ -52,6 +52,7 @@ from dse.schema.study.plugin_checks import (
 from dse.schema.study.python_optimizers import Objects, is_python_optimizer, knows_optimizer
 from dse.schema.study.run_sections import check_thinking, early_of, patience_of
 from dse.schema.study.written_units import (
+    check_display,
     check_units,
     with_objective_unit,
     with_source_units,
@@ -305,7 +306,12 @@ class Sections:
                     self._try_make(["objectives", place], lambda o=objective: check_new(o, found))
                 label = one.label or ""
                 self._try_make(["objectives", place], lambda n=label: check_label(n, found, known))
-                found.append(replace(objective, label=label, log=one.scale == "log"))
+                written = self._try_make(
+                    ["objectives", place, "display"],
+                    lambda o=objective, unit=one.display: check_display(o, unit or ""),
+                )
+                log = one.scale == "log"
+                found.append(replace(objective, label=label, log=log, written=written or ""))
         return found
 
     def _limits(self) -> list[list[Limit]]:

@@ -41,8 +41,27 @@ def written_units(rules: Iterable[Expression]) -> dict[str, str]:
 
 
 def with_objective_unit(objective: Objective, written: Mapping[str, str]) -> Objective:
-    """Return the objective with the unit in which a constraint bounds it, if any, for display."""
-    return replace(objective, written=_other(objective.unit, objective.text, written))
+    """Return the objective with the unit for display: its own, or that of a bound, if any."""
+    own = objective.written or _other(objective.unit, objective.text, written)
+    return replace(objective, written=own)
+
+
+def check_display(objective: Objective, unit: str) -> str:
+    """Return the unit in which an objective asks to be shown.
+
+    Args:
+        objective: the objective, with the unit of its values.
+        unit: the unit after ``display:``; empty if there is none.
+
+    Raises:
+        SpecError: there is no such unit, or it has another dimension than the objective.
+    """
+    if unit and not units.same_dimension(unit, objective.unit):
+        raise SpecError(
+            f"{objective.text} is in {objective.unit or 'no unit'}, and cannot be shown in {unit}",
+            hint="a unit of the same dimension, such as 'days' for seconds",
+        )
+    return unit
 
 
 def with_source_units(

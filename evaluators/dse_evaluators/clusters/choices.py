@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from dse.core.batch import Batch
-from dse.core.metric import Metric, Metrics
+from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
+from dse.protocols import absent_metrics
 from dse_evaluators.alike import gather_parts, groups
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.reading_table import Reading, Readings, one_of
+from dse_evaluators.reading_table import ChoiceInput, Reading, Readings, one_of
 
 MOST_CHOICES = 256
 """Largest number of combinations of chosen options."""
@@ -37,8 +40,17 @@ class Choices:
 
     @property
     def readings(self) -> Readings:
-        """Inputs of the first combination, and those that choose a combination."""
+        """Inputs of the combinations, and those that choose a combination.
+
+        A categorical input takes what any combination takes.
+        """
         table: dict[str, Reading] = dict(self.first.readings.table)
+        for part in self.parts.values():
+            for name, one in part.readings.table.items():
+                own = table[name]
+                if isinstance(one, ChoiceInput) and isinstance(own, ChoiceInput):
+                    every = dict.fromkeys(map(str, (*own.numbers, *one.numbers)))
+                    table[name] = one_of(every, own.default)
         table |= {option: one_of(names) for option, names in self.names.items()}
         return Readings(table, self.first.readings.settled)
 
@@ -49,27 +61,87 @@ class Choices:
         return {name: metric for name, metric in self.first.provides.items() if name in shared}
 
     @property
+    def absent_metrics(self) -> dict[str, tuple[str, str]]:
+        """Why a metric that some combination does not provide is absent, and how to mend that."""
+        found: dict[str, tuple[str, str]] = {}
+        for part in self.parts.values():
+            found = {**absent_metrics(part), **found}
+        return found
+
+    @property
     def version(self) -> str:
         """Versions of all combinations, each once."""
         return "+".join(dict.fromkeys(part.version for part in self.parts.values()))
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check the values of the other inputs for every combination.
+        """Check that each value of the other inputs is valid for a combination.
+
+        Only the combinations of the names in ``values`` count, or all where it has none.
 
         Raises:
-            SpecError: a value is invalid for one of them.
+            SpecError: a value is invalid for all of them.
         """
-        others = {name: some for name, some in values.items() if name not in self.names}
-        for part in self.parts.values():
-            part.check_values(others)
+        asked = [set(values.get(name, all_names)) for name, all_names in self.names.items()]
+        parts = [
+            part
+            for key, part in self.parts.items()
+            if all(name in known for name, known in zip(key, asked, strict=True))
+        ]
+        for name, some in values.items():
+            for value in some if name not in self.names else ():
+                self._check_value(parts, name, value)
+
+    @staticmethod
+    def _check_value(parts: Sequence[DeclaredEvaluator], name: str, value: Value) -> None:
+        first: SpecError | None = None
+        for part in parts:
+            try:
+                part.check_values({name: (value,)})
+            except SpecError as error:
+                first = first or error
+            else:
+                return
+        if first is not None:
+            raise first
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, each from the evaluator of its combination."""
+        union = {
+            name: one for name, one in self.readings.table.items() if isinstance(one, ChoiceInput)
+        }
         parts = [
-            (rows, self.parts[key].evaluate(batch.take(rows)))
+            (rows, self._evaluate_part(key, batch.take(rows), union))
             for key, rows in groups(batch, dict.fromkeys(self.names, ""))
         ]
         return gather_parts(len(batch), self.metrics, parts)
+
+    def _evaluate_part(
+        self, key: tuple[str, ...], batch: Batch, union: Mapping[str, ChoiceInput]
+    ) -> Metrics:
+        """Return the metrics of designs of one combination.
+
+        A design with a value that only other combinations take is infeasible.
+        """
+        part = self.parts[key]
+        wrong: dict[int, Fault] = {}
+        for name, one in part.readings.table.items():
+            if name in part.readings.settled or name not in union:
+                continue
+            known = {value: float(value in _values(one)) for value in union[name].numbers}
+            rows = np.flatnonzero(batch.lookup(name, known, 1.0) == 0.0)
+            for row in rows.tolist():
+                reason = f"{', '.join(key)}: {name} cannot be {batch[name][row]}"
+                wrong[row] = Fault(kind="infeasible", reason=reason)
+        if not wrong:
+            return part.evaluate(batch)
+        sound = np.array([row for row in range(len(batch)) if row not in wrong], dtype=np.int64)
+        found = [(sound, part.evaluate(batch.take(sound)))] if sound.size else []
+        metrics = gather_parts(len(batch), self.metrics, found)
+        return replace(metrics, faults={**metrics.faults, **wrong})
+
+
+def _values(one: Reading) -> Collection[Value]:
+    return one.numbers if isinstance(one, ChoiceInput) else ()
 
 
 def choices_of(

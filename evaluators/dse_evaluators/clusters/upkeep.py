@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from dse.core.values import Floats
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
 from dse_evaluators.carbon.grids import grid_kg_per_j
+from dse_evaluators.csv_records import read_rows
 from dse_evaluators.readings import number
 
 _HOUR_S = 3600.0
 
-# US dollars per device-hour, on demand and without discount: a snapshot recalled from the vendors'
-# public lists and not verified; a study of cost should state its own prices.
 PRICES_PER_HOUR: Mapping[str, float] = {
-    "v100-sxm2": 3.90,  # AWS p3dn.24xlarge, 31.21 for eight
-    "a100-sxm-40gb": 4.10,  # AWS p4d.24xlarge, 32.77 for eight
-    "a100-sxm-80gb": 5.12,  # AWS p4de.24xlarge, 40.97 for eight
-    "h100-sxm": 12.29,  # AWS p5.48xlarge before June 2025, 98.32 for eight
-    "tpu-v4": 3.22,  # Google Cloud, a chip
-    "tpu-v5e": 1.20,  # Google Cloud, a chip
-    "tpu-v5p": 4.20,  # Google Cloud, a chip
+    row["device"]: float(row["usd_per_hour"])
+    for row in read_rows(Path(__file__).with_name("prices.csv"))
 }
+"""US dollars per device-hour, on demand and without discount; the table has product and date."""
 
 EMBODIED_KG = 150.0 + 2500.0 / 8.0
 """Embodied carbon [kg] of a device, with its share of a server that holds eight.
@@ -38,6 +35,7 @@ class Upkeep:
 
     Args:
         device: a name of ``devices.csv``.
+        system: name of its cluster, for messages; empty if none is named.
         price_per_hour: US dollars per device; by default that of :data:`PRICES_PER_HOUR`.
         grid: a name of :data:`~dse_evaluators.carbon.grids.GRIDS`.
         pue: power usage effectiveness: power of the building over that of its computers.
@@ -49,6 +47,7 @@ class Upkeep:
     """
 
     device: str
+    system: str = ""
     price_per_hour: float | None = None
     grid: str = "usa"
     pue: float = 1.1
@@ -67,6 +66,13 @@ class Upkeep:
         """Whether the hourly price of the device is known."""
         return self.price_per_hour is not None or self.device in PRICES_PER_HOUR
 
+    @property
+    def lacks_price(self) -> tuple[str, str]:
+        """Message for a device without a price, and how to give one."""
+        name = self.system or self.device
+        reason = f"no price is known for {name}"
+        return reason, f"price_per_hour: {{{name}: 4.50}}, in dollars per device"
+
     def dollars(self, device_seconds: Floats) -> Floats:
         """Return the rental cost of ``device_seconds`` in US dollars, (n,).
 
@@ -76,8 +82,8 @@ class Upkeep:
         price = self.price_per_hour
         if price is None:
             if self.device not in PRICES_PER_HOUR:
-                hint = f"give price_per_hour; listed: {nearest(self.device, PRICES_PER_HOUR)}"
-                raise SpecError(f"{self.device} has no listed price", hint=hint)
+                problem, hint = self.lacks_price
+                raise SpecError(problem, hint=hint)
             price = PRICES_PER_HOUR[self.device]
         return device_seconds * (price / _HOUR_S)
 
@@ -88,3 +94,22 @@ class Upkeep:
     def embodied_share_kg(self, device_seconds: Floats) -> Floats:
         """Return the embodied carbon [kg] that falls on ``device_seconds`` of use, (n,)."""
         return device_seconds * (self.embodied_kg / self.lifetime_s)
+
+
+def price_among(prices: object, *names: str) -> float | None:
+    """Return the hourly price that an option ``price_per_hour`` states, or ``None``.
+
+    Args:
+        prices: a price of every device, a mapping from devices or systems to prices, or ``None``.
+        names: the names of the system, if any, and of the device; the first one with a price wins.
+
+    Raises:
+        SpecError: a price is not a number of dollars.
+    """
+    found: Any = prices
+    if isinstance(prices, Mapping):
+        found = next((prices[name] for name in names if name in prices), None)
+    if found is None:
+        return None
+    number(0, 1e6)("price_per_hour", found)
+    return float(found)

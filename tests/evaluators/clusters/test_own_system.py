@@ -212,3 +212,14 @@ def test_a_file_that_is_no_system_is_refused(tmp_path, text, problem):
 def test_what_serving_cannot_use_is_refused(options, problem):
     with pytest.raises(SpecError, match=problem):
         Serving(**{"model": "llama3-8b", **options})
+
+
+def test_a_format_that_only_one_system_has_is_infeasible_on_the_other():
+    training = Training(model="gpt2", system=["a100-dgx", "h100-hgx"], global_batch=64)
+    plan = {"tp": 1, "pp": 1, "dp": 1, "microbatch": 1, "number_format": "fp8"}
+    training.check_values({"number_format": ["fp8"]})
+    found = training.evaluate(
+        Batch.of([{**plan, "system": name} for name in ("a100-dgx", "h100-hgx")])
+    )
+    assert found.faults[0].reason == "a100-dgx: number_format cannot be fp8"
+    assert 1 not in found.faults

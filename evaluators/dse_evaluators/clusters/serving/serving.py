@@ -28,7 +28,7 @@ from dse_evaluators.clusters.serving.fabric import ServingFabric, devices_to_ser
 from dse_evaluators.clusters.serving.plans_by_device import Fleet
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
 from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, plans
-from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
+from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep, price_among
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings, one_of
 from dse_evaluators.readings import number
@@ -64,7 +64,7 @@ class Serving(
     DeclaredEvaluator,
     reads=READINGS,
     provides=_METRICS,
-    version="3",
+    version="4",
     fits=("../../accelerators/devices/weight_only.fits.json",),
 ):
     """Latency, throughput, energy, memory, cost and carbon of a served model under full load.
@@ -103,8 +103,8 @@ class Serving(
         draft_model: model, named as ``model``, that proposes ``draft_tokens`` per step, in the same
             formats.
         acceptance: probability that a draft token is accepted.
-        price_per_hour: US dollars per device and hour, or a mapping by device name; by default that
-            of ``clusters.upkeep``.
+        price_per_hour: US dollars per device and hour, or a mapping by system or device; by default
+            those of ``clusters/prices.csv``, which has the date and the source of each.
         grid: a name of ``carbon.grids``; ``None`` makes it an input.
         pue: power usage effectiveness: power of the building over that of its computers.
         lifetime: time over which the embodied carbon of a device is spread [s], or with a unit.
@@ -156,6 +156,7 @@ class Serving(
     def __post_init__(self) -> None:
         self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
         if self._choices is not None:
+            self.absent_metrics = self._choices.absent_metrics
             self.declare(self._choices.readings)
             self.provides, self.version = self._choices.metrics, self._choices.version
             return
@@ -177,9 +178,11 @@ class Serving(
             places["device"] = one_of(self._fleet.services)
         alone = {"draft_tokens": 0.0} if self.draft_model is None else {}
         self.declare(Readings.of({**READINGS, **places}, self).fixed(alone))
-        priced = any(service.upkeep.priced for service in self._fleet.services.values())
+        services = self._fleet.services.values()
+        priced = any(service.upkeep.priced for service in services)
         metrics = (*_METRICS, COST) if priced else _METRICS
         self.provides = {metric.name: metric for metric in metrics}
+        self.absent_metrics = {} if priced else {COST.name: next(iter(services)).upkeep.lacks_price}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         if self._choices is not None:
@@ -205,8 +208,7 @@ class Serving(
         return replace(found, columns={name: found.columns[name] for name in self.provides})
 
     def _service(self, sheet: Device, fabric: ServingFabric) -> ServingScenario:
-        prices, device = self.price_per_hour, sheet.name
-        own = prices.get(device) if isinstance(prices, Mapping) else prices
+        device, system = sheet.name, "" if fabric.system is None else fabric.system.name
         return ServingScenario(
             model=transformer_of(self.model),
             draft=None
@@ -221,7 +223,8 @@ class Serving(
             waiting=self.waiting,
             upkeep=Upkeep(
                 device=device,
-                price_per_hour=own,
+                system=system,
+                price_per_hour=price_among(self.price_per_hour, system, device),
                 grid=self.grid or "world",
                 pue=self.pue,
                 lifetime_s=amount("lifetime", self.lifetime, "s"),

@@ -34,6 +34,7 @@ _METRICS = (
     Metric(name="host_memory", unit="B", goal="minimize"),
     Metric(name="energy_per_token", unit="J", goal="minimize"),
     Metric(name="cost_per_token", unit="USD", goal="minimize"),
+    Metric(name="cost_to_train", unit="USD", goal="minimize"),
     Metric(name="carbon_per_token", unit="kg", goal="minimize"),
     Metric(name="time_to_train", unit="s", goal="minimize"),
     Metric(name="bottleneck", words=PARTS),
@@ -57,14 +58,25 @@ class TrainingCostModel:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Names of the metrics that can be computed; e.g. energy needs the device's power limit."""
-        powerless = self.device.power_limit_w is None
-        unknown = {
-            "energy_per_token": powerless,
-            "carbon_per_token": powerless,
-            "cost_per_token": not self.upkeep.priced,
-            "time_to_train": self.tokens is None,
-        }
-        return tuple(metric for metric in _METRICS if not unknown.get(metric.name, False))
+        return tuple(metric for metric in _METRICS if metric.name not in self.absent_metrics)
+
+    @property
+    def absent_metrics(self) -> dict[str, tuple[str, str]]:
+        """Why other metrics cannot be computed and how to mend that, by metric."""
+        found: dict[str, tuple[str, str]] = {}
+        if self.tokens is None:
+            reason = "the number of tokens of the training is not given"
+            names = ("time_to_train", "cost_to_train")
+            found |= dict.fromkeys(names, (reason, "tokens: 300e9"))
+        if not self.upkeep.priced:
+            names = ("cost_per_token", "cost_to_train")
+            found |= dict.fromkeys(names, self.upkeep.lacks_price)
+        if self.device.power_limit_w is None:
+            reason = f"the power limit of {self.device.name} is unknown"
+            mend = f"device: {{like: {self.device.name}, power_limit: 300 W}}"
+            names = ("energy_per_token", "carbon_per_token")
+            found |= dict.fromkeys(names, (reason, mend))
+        return found
 
 
 def metrics(
@@ -147,6 +159,8 @@ def _upkeep(
         found["cost_per_token"] = upkeep.dollars(held_s)
     if account.tokens is not None:
         found["time_to_train"] = account.tokens * total_s / tokens
+        if upkeep.priced:
+            found["cost_to_train"] = account.tokens * found["cost_per_token"]
     return found
 
 

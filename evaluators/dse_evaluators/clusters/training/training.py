@@ -31,7 +31,7 @@ from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan, spread
 from dse_evaluators.clusters.training.training_plan_rules import infeasible
-from dse_evaluators.clusters.upkeep import Upkeep
+from dse_evaluators.clusters.upkeep import Upkeep, price_among
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, Readings
 from dse_evaluators.readings import number
@@ -47,7 +47,7 @@ class Training(
     DeclaredEvaluator,
     reads=READINGS,
     provides=(),
-    version="2",
+    version="3",
     fits=("../chips.fits.json", "../networks.fits.json"),
 ):
     """Time, memory, energy, cost and carbon of a training step, by its parallel layout.
@@ -58,7 +58,7 @@ class Training(
     sends to replicas in a step. A plan that does not fit into memory is infeasible; its fault gives
     the shortfall. ``extrapolated`` is yes where the device was not measured in the plan's format,
     and for models with experts. Cost, carbon and energy are provided where the price and power of
-    the device are known, ``time_to_train`` where ``tokens`` is given.
+    the device are known, ``time_to_train`` and ``cost_to_train`` where ``tokens`` is given.
 
     Args:
         model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
@@ -80,7 +80,8 @@ class Training(
         host_bandwidth: bandwidth between a device and its host, in each direction [B/s]; the
             default is assumed: PCIe 4 as realised.
         host_memory: memory of a node's host [B].
-        price_per_hour: US dollars per device and hour; by default that of ``clusters.upkeep``.
+        price_per_hour: US dollars per device and hour, or a mapping by system or device; by default
+            those of ``clusters/prices.csv``, which has the date and the source of each.
         grid: a name of ``carbon.grids``.
         pue: power usage effectiveness: power of the building over that of its computers.
         tokens: tokens of the complete training.
@@ -121,7 +122,7 @@ class Training(
     overlap_tax: float = 0.1
     host_bandwidth: float | str = 25e9
     host_memory: float | str = 2e12
-    price_per_hour: float | None = None
+    price_per_hour: float | Mapping[str, float] | None = None
     grid: str = "usa"
     pue: float = 1.1
     tokens: float | str | None = None
@@ -129,6 +130,7 @@ class Training(
     def __post_init__(self) -> None:
         self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
         if self._choices is not None:
+            self.absent_metrics = self._choices.absent_metrics
             self.declare(self._choices.readings)
             self.provides, self.version = self._choices.metrics, self._choices.version
             return
@@ -156,6 +158,7 @@ class Training(
         self._host_bytes = amount("host_memory", self.host_memory, "B")
         self._account = self._accounts()
         self.provides = {metric.name: metric for metric in self._account.metrics}
+        self.absent_metrics = self._account.absent_metrics
         fixed = {} if self.global_batch is None else {"global_batch": self.global_batch}
         self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(fixed))
 
@@ -215,7 +218,10 @@ class Training(
             chips=self._chips,
             upkeep=Upkeep(
                 device=self._device.name,
-                price_per_hour=self.price_per_hour,
+                system=self._system.name,
+                price_per_hour=price_among(
+                    self.price_per_hour, self._system.name, self._device.name
+                ),
                 grid=self.grid,
                 pue=self.pue,
             ),

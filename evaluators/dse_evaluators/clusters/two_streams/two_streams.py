@@ -61,7 +61,7 @@ class TwoStreams(
     DeclaredEvaluator,
     reads=_READINGS,
     provides=_METRICS,
-    version="1",
+    version="2",
     fits=("diffusion.fits.json",),
 ):
     """Time, memory, energy and cost of an iteration of a model sharded over a cluster.
