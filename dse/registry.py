@@ -71,6 +71,7 @@ _MEANT: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("formula", "formulas", "analytical"), "'expression'"),
         **dict.fromkeys(("csv", "parquet", "dataframe"), "'table'"),
         **dict.fromkeys(("function", "callable"), "'python'"),
+        **dict.fromkeys(("surrogate", "regression", "predictor"), "'learned'"),
     },
     "optimizers": {
         **dict.fromkeys(("bayesian", "bo", "gp", "gpsampler"), "'grey-box' or 'qlognehvi'"),
@@ -142,7 +143,7 @@ def required(plugin: Any) -> list[str]:
 
 _INSTEAD: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("cmd", "command", "script", "program", "args", "argv"), ("run",)),
-    **dict.fromkeys(("path", "csv", "filename", "table", "source"), ("file",)),
+    **dict.fromkeys(("path", "csv", "filename", "table", "source", "from"), ("file",)),
     **dict.fromkeys(("outputs", "output", "formulas", "formula", "expressions"), ("metrics",)),
     **dict.fromkeys(("inputs", "parameters", "arguments"), ("reads",)),
     **dict.fromkeys(("n_jobs", "jobs", "processes", "n_workers", "num_workers"), ("workers",)),

@@ -1,0 +1,1 @@
+"""Evaluators that are learned from runs, with their held-out error."""
