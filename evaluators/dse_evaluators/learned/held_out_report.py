@@ -1,4 +1,4 @@
-"""Held-out error of a learned metric, by an outer cross-validation of the whole fit."""
+"""Held-out error of a learned metric, by an outer cross-validation of the complete fit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def report_held_out(
     model: str,
     grouped_by: str,
 ) -> HeldOutReport:
-    """Return the errors of the whole procedure, the choice of a candidate included.
+    """Return the errors of the complete procedure, the choice of a candidate included.
 
     Args:
         metric: name of the metric.

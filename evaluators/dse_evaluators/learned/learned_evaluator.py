@@ -19,7 +19,7 @@ from dse_evaluators.learned.metric_model import MetricModel, fit_metric
 from dse_evaluators.learned.run_columns import NumberColumn, find_outside, number_or_infinity
 from dse_evaluators.learned.run_features import Encoder, is_constant
 from dse_evaluators.learned.runs_file import read_runs
-from dse_evaluators.learned.training_set import Settings, TrainingSet, prepare_runs
+from dse_evaluators.learned.training_set import FitSettings, TrainingSet, prepare_runs
 
 _STANDARD_ERRORS = 1.645
 """Half-width of a 90 % interval of a normal distribution, in standard errors."""
@@ -110,7 +110,7 @@ class Learned:
                 f"monotone is {monotone!r}", hint="write monotone: {threads: falling}"
             )
         runs = read_runs(file)
-        settings = Settings(
+        settings = FitSettings(
             metrics={name: metric.unit for name, metric in declared.items()},
             reads=None if reads is None else texts_of("reads", reads),
             units=units,

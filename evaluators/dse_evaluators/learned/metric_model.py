@@ -83,7 +83,7 @@ def fit_metric(
 
 
 def is_wide(target: Floats) -> bool:
-    """Return whether a metric is positive and varies so much that relative errors are meant."""
+    """Return whether a metric is positive and spans a range for which relative errors are meant."""
     return bool(target.min() > 0 and target.max() >= _WIDE_TARGET * target.min())
 
 
@@ -104,9 +104,9 @@ def folds_of(groups: Ints, count: int = FOLDS) -> Iterator[Mask]:
         fold = int(np.argmin(filled))
         fold_of_group[int(distinct[at])] = fold
         filled[fold] += sizes[at]
-    fold = np.array([fold_of_group[one] for one in groups.tolist()])
+    fold_of_run = np.array([fold_of_group[one] for one in groups.tolist()])
     for number in range(len(filled)):
-        yield fold == number
+        yield fold_of_run == number
 
 
 def _predict_held_out(
@@ -123,7 +123,7 @@ def _predict_held_out(
 def _residuals_of_split(
     features: Floats, scaled: Floats, groups: Ints, directions: Sequence[int], name: str
 ) -> Floats:
-    """Return the residuals of one fold, for so many runs that one suffices."""
+    """Return the residuals of one fold, which suffices for large tables."""
     out = next(folds_of(groups))
     fitted = fit_candidates(features[~out], scaled[~out], directions, [name])[name]
     return np.abs(fitted.predict(features[out]) - scaled[out])

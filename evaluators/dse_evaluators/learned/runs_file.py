@@ -15,7 +15,7 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.generic.table_file import read_table
 
 MOST_RUNS = 20_000
-"""Most runs that a model is fitted to; of more, so many are drawn, which bounds time and memory."""
+"""Most runs that a model is fitted to; of more, this many are drawn to bound time and memory."""
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq")
 _EXPORT = ".jsonl"

@@ -30,7 +30,7 @@ _SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class FitSettings:
     """Options of a learned evaluator, as a study states them."""
 
     metrics: Mapping[str, str]
@@ -72,7 +72,7 @@ class TrainingSet:
     values: Mapping[str, Any]  # each (n,)
     targets: Mapping[str, Floats]  # each (n,)
     groups: Ints  # (n,)
-    settings: Settings
+    settings: FitSettings
     notes: tuple[str, ...]
 
     def __eq__(self, other: object) -> bool:
@@ -82,7 +82,7 @@ class TrainingSet:
         return hash(self.version)
 
 
-def prepare_runs(runs: RunsFile, settings: Settings) -> TrainingSet:
+def prepare_runs(runs: RunsFile, settings: FitSettings) -> TrainingSet:
     """Check and clean runs: what cannot be learned from is refused, the rest has a note.
 
     Args:
@@ -156,7 +156,7 @@ def _target(runs: RunsFile, name: str, unit: str) -> Floats:
         ) from error
 
 
-def _input_names(runs: RunsFile, settings: Settings) -> list[str]:
+def _input_names(runs: RunsFile, settings: FitSettings) -> list[str]:
     """Return the columns that are inputs: those named, or all but metrics and groups.
 
     Raises:
@@ -229,7 +229,7 @@ def _is_copy(values: Floats, target: Floats) -> bool:
     return bool(1 - abs(correlation) < _SAME)
 
 
-def _check_inputs(runs: RunsFile, settings: Settings, names: Sequence[str]) -> None:
+def _check_inputs(runs: RunsFile, settings: FitSettings, names: Sequence[str]) -> None:
     """Raise SpecError unless there are inputs, and monotone ones are among them."""
     if not names:
         raise SpecError(f"{runs.path} has no column that is an input", hint="reads: [...]")
