@@ -132,7 +132,12 @@ class Learned:
     @property
     def notes(self) -> Sequence[str]:
         """The held-out error of each metric, and what was done with the runs."""
-        return (*(one.sentence for one in self.reports), *self._set.notes)
+        return (*(one.sentence for one in self.reports), *self.cleaning_notes)
+
+    @property
+    def cleaning_notes(self) -> Sequence[str]:
+        """What was done with the runs; without a fit."""
+        return self._set.notes
 
     @property
     def reports(self) -> tuple[HeldOutReport, ...]:

@@ -93,23 +93,23 @@ def test_the_metric_in_other_units_is_no_input(tmp_path: Path) -> None:
     rows = [(*row, row[2] * 1000) for row in ROWS]
     made = learned(tmp_path, rows, "threads,format,latency,latency_us")
     assert made.reads == {"threads", "format"}
-    assert any("latency_us is left out: it is latency itself" in one for one in made.notes)
+    assert any("latency_us is left out: it is latency itself" in one for one in made.cleaning_notes)
 
 
 def test_runs_without_the_metric_are_left_out_with_a_note(tmp_path: Path) -> None:
     made = learned(tmp_path, [(3, "int8", ""), *ROWS])
-    assert any("1 of 81 runs have no latency" in one for one in made.notes)
+    assert any("1 of 81 runs have no latency" in one for one in made.cleaning_notes)
 
 
 def test_runs_that_disagree_have_a_note(tmp_path: Path) -> None:
     made = learned(tmp_path, [(41, "int8", 1.0), (41, "int8", 3.0), *ROWS])
-    assert any("differs from it by up to 50.0%" in one for one in made.notes)
+    assert any("differs from it by up to 50.0%" in one for one in made.cleaning_notes)
 
 
 def test_a_constant_column_has_a_note_and_may_be_absent(tmp_path: Path) -> None:
     made = learned(tmp_path, [(*row, 8) for row in ROWS], "threads,format,latency,batch")
     assert made.optional == {"batch"}
-    assert any("batch is the same in all runs" in one for one in made.notes)
+    assert any("batch is the same in all runs" in one for one in made.cleaning_notes)
 
 
 def test_a_metric_that_never_varies_is_refused(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_of_too_many_runs_a_stated_number_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs_file, "MOST_RUNS", 60)
-    assert any("60 of 80 runs are used" in one for one in learned(tmp_path).notes)
+    assert any("60 of 80 runs are used" in one for one in learned(tmp_path).cleaning_notes)
 
 
 def test_a_declared_direction_is_kept(tmp_path: Path) -> None:
