@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dse import Study
-from dse.errors import StudyError
+from dse.errors import EvaluationError
 from dse.interop.deployment.targets import target_of
 from dse_evaluators.compression import recipe_runner
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
@@ -139,7 +139,7 @@ def test_weights_that_a_file_stores_as_inputs_by_outputs_are_deployed_in_its_gra
     assert np.abs(found - plain).max() > 1e-3
 
 
-def test_a_study_of_a_users_file_ends_in_a_file_and_a_module_needs_no_graph(tmp_path):
+def test_a_study_of_a_users_file_ends_in_files(tmp_path):
     write_onnx(tmp_path / "net.onnx", image_network(), torch.zeros(1, 1, 8, 8))
     write_images(tmp_path / "data.npz")
     file = write_study(tmp_path, "model: net.onnx, data: data.npz, quality: accuracy")
@@ -148,6 +148,64 @@ def test_a_study_of_a_users_file_ends_in_a_file_and_a_module_needs_no_graph(tmp_
     for to, name in (("onnx", "out.onnx"), ("torch", "out.pt")):
         made_files = study.deploy(to, tmp_path / name, trial=0)
         assert made_files.files[0].stat().st_size == made_files.sizes[-1].file_bytes
-    module = ByRecipe(model=image_network(), data=images(), recipe=INT8)
-    with pytest.raises(StudyError, match="gives no ONNX graph"):
-        target_of("onnx").write(module.deployed_model({}))
+
+
+class Branches(torch.nn.Module):
+    """Module with two inputs, two biases of equal values, and a parameter that it does not use."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.left, self.right = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+        self.spare = torch.nn.Linear(4, 2)
+        for layer in (self.left, self.right):
+            torch.nn.init.zeros_(layer.bias)
+
+    def forward(self, a, b):
+        return self.left(a) * self.right(b).tanh()
+
+
+def test_the_graph_of_a_module_has_all_its_parameters_by_name_and_its_inputs():
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("dse_evaluators.workloads.onnx_runtime")
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.normal(size=(30, 4)).astype(np.float32) for name in ("a", "b")}
+    evaluator = ByRecipe(model=Branches(), data={"inputs": inputs}, recipe=INT8)
+    model = evaluator.deployed_model({})
+    graph = onnx.load_model_from_string(model.onnx()).graph
+    assert {one.name for one in graph.initializer} == set(model.tensors) == set(STORED)
+    content = target_of("onnx").write(model).content
+    feeds = workload_of(evaluator._model)._task.data.feeds_of("test")
+    found = runtime.Session(content).run_named(feeds)[0]
+    np.testing.assert_allclose(found, measured(evaluator), rtol=1e-5, atol=1e-5)
+
+
+STORED = [f"{name}.{part}" for name in ("left", "right", "spare") for part in ("weight", "bias")]
+
+
+class Choosing(torch.nn.Module):
+    """Module whose operations depend on the values of its inputs, which no trace holds."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        signal = self.layer(x)
+        return signal if len(x) < 2 and float(x.sum()) < -1e6 else signal * float(x.sum())
+
+
+def test_a_module_whose_trace_gives_other_outputs_is_refused():
+    pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    inputs = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    evaluator = ByRecipe(model=Choosing(), data=inputs, recipe=INT8)
+    with pytest.raises(EvaluationError, match="has outputs that differ by up to") as caught:
+        target_of("onnx").write(evaluator.deployed_model({}))
+    assert "images.shape[0], not len(images)" in caught.value.hint
+
+
+@pytest.mark.parametrize(("kind", "notes"), [("llama", 1), ("mlp", 0), ("cnn", 0)])
+def test_a_product_that_onnxruntime_computes_in_eight_bits_is_noted(kind, notes, tmp_path):
+    pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    found = target_of("onnx").write(made(tmp_path, kind).deployed_model({})).notes
+    assert [("accuracy_level is 1" in note) for note in found] == [True] * notes

@@ -24,13 +24,19 @@ _PLAIN = {"float16": "FLOAT16", "bfloat16": "BFLOAT16", "float32": "FLOAT"}
 _OPSET = 21
 """Least opset: the first with integers of 4 bits and with scales for groups."""
 _IR_VERSION = 10
+_ROUNDED_INPUTS = (
+    "onnxruntime rounds the inputs of MatMul with such weights to 8 bits, unless its session "
+    "option session.qdq_matmulnbits_accuracy_level is 1"
+)
+"""Its default is 4, products in int8 (onnxruntime 1.31, ``session_options_config_keys.h``)."""
 
 
 def write_onnx(model: DeployedModel) -> DeployedFiles:
     """Return a model as an ONNX file in which each quantized weight is dequantized.
 
     A weight is the output of ``DequantizeLinear`` with its scales in float32: the weight that the
-    study measured, bit for bit. Runtimes may fuse the operator with the product that follows.
+    study measured, bit for bit. Runtimes may fuse the operator with the product that follows, and
+    then compute in another precision: a note names the option that keeps onnxruntime from it.
 
     Raises:
         PluginError: onnx is not installed.
@@ -53,7 +59,8 @@ def write_onnx(model: DeployedModel) -> DeployedFiles:
             graph.set_plain(name, tensor.values, stored)
         else:
             graph.set_quantized(name, tensor, stored)
-    return DeployedFiles(content=graph.to_bytes(), tensor_bytes=graph.sizes)
+    notes = (_ROUNDED_INPUTS,) if graph.has_product else ()
+    return DeployedFiles(content=graph.to_bytes(), tensor_bytes=graph.sizes, notes=notes)
 
 
 class _Graph:
@@ -65,6 +72,19 @@ class _Graph:
         self._old = {tensor.name: tensor for tensor in model.graph.initializer}
         self._nodes: list[Any] = []
         self.sizes = {"codes": 0, "scales": 0, "unquantized": 0}
+
+    @property
+    def has_product(self) -> bool:
+        """Whether a ``MatMul`` reads a quantized weight, directly or transposed."""
+        quantized = {node.output[0] for node in self._nodes if node.op_type == "DequantizeLinear"}
+        nodes = self._model.graph.node
+        turned = {
+            node.output[0]
+            for node in nodes
+            if node.op_type == "Transpose" and node.input[0] in quantized
+        }
+        products = (node.input for node in nodes if node.op_type == "MatMul")
+        return any({*inputs} & (quantized | turned) for inputs in products)
 
     def set_plain(self, name: str, values: Single, kind: PlainType) -> None:
         """Store a tensor in a float type, and cast it to float32 if it is narrower."""

@@ -15,6 +15,7 @@ from dse.core.metric import Metric
 from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, SpecError
 from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.own.module_export import export_module
 from dse_evaluators.workloads.own.module_layers import (
     ModuleLayers,
     calibration_rows,
@@ -73,6 +74,18 @@ class ModuleWorkload:
         """
         self._device = find_device(device)
         self._module.to(self._device)
+
+    def onnx_model(self) -> bytes:
+        """Return the model as an ONNX file, with an initializer for each parameter, by its name.
+
+        Raises:
+            PluginError: onnx or onnxruntime is not installed.
+            EvaluationError: PyTorch cannot export the module, or there are no data to trace it.
+        """
+        feeds = self._task.data.feeds_of("search")
+        module = copy.deepcopy(self._module).to("cpu")
+        with deterministic(), plain_attention():
+            return export_module(module, self.parameters, feeds, self.name)
 
     def calibration(self) -> Mapping[str, Single]:
         feeds = self._task.data.feeds_of("calibration")
