@@ -12,7 +12,7 @@ import pytest
 from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.storage.memory import MemoryStorage
-from dse.study.lease import Lease
+from dse.study.claimed_trials import Lease
 from dse.study.liveness import gone, here
 from dse.system.process_tree import read_start_time
 

@@ -20,8 +20,8 @@ from dse.optimizers.random_search import RandomSearch
 from dse.schema.study.budget import Budget
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
+from dse.study.claimed_trials import Lease
 from dse.study.history import TrialHistory, moments
-from dse.study.lease import Lease
 from dse.study.loop import Loop
 from dse.study.stopping_bounds import Bounds
 from dse.study.study_engine import StudyEngine

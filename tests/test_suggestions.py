@@ -12,11 +12,11 @@ from dse.core.design import Design
 from dse.errors import PluginError
 from dse.evaluation.pipeline import MeasurementCache
 from dse.executors.serial import Serial
+from dse.study.asking import check_suggestions
+from dse.study.claimed_trials import Lease
 from dse.study.history import TrialHistory
-from dse.study.lease import Lease
 from dse.study.loop import Loop
 from dse.study.stopping_bounds import Bounds
-from dse.study.suggestions import check_suggestions
 
 SPACE = Space(
     {

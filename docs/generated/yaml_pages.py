@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from dse.schema.models import StudySpec
-from dse.schema.space.space_file_models import SpaceSpec, TableSpec
+from dse.schema.space.file import SpaceSpec, TableSpec
 from plain_text import cell, prose
 
 _ROOTS: Mapping[str, type[BaseModel]] = {

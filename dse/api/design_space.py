@@ -145,7 +145,7 @@ class Space:
     @cached_property
     def solved(self) -> core.DesignSpace:
         """Internal space, checked to have a legal design; SpecError if it has none."""
-        from dse.schema.space.rules.satisfiable import check_satisfiable
+        from dse.schema.space.space_loader import check_satisfiable
         from dse.schema.yaml.source import shown
 
         where = "the space" if self.file is None else f"{shown(self.file)}:1"

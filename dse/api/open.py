@@ -21,7 +21,7 @@ from dse.api.study_document import (
 from dse.errors import SpecError, StudyError
 from dse.protocols import Optimizer, Storage
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.study.python_optimizers import PYTHON, is_python_optimizer
+from dse.schema.study.plugin_checks import PYTHON, is_python_optimizer
 from dse.schema.yaml.files import resolve_path
 from dse.study import study_engine as engine
 

@@ -10,7 +10,7 @@ from typing import Any
 from dse.core.problem import Problem
 from dse.errors import PluginError, SpecError
 from dse.protocols import ExpectsImprovement, Optimizer, traits_of
-from dse.schema.study.python_optimizers import PYTHON
+from dse.schema.study.plugin_checks import PYTHON
 
 Factory = Callable[..., Optimizer]
 """Class or function that is called with a problem and options, and returns an optimizer."""

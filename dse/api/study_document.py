@@ -12,7 +12,7 @@ from dse.api.python_optimizer import Given
 from dse.core.metric import Goal, Metric
 from dse.errors import SpecError, nearest
 from dse.protocols import EVERYTHING
-from dse.schema.yaml.renamed_keys import OLD_KEYS
+from dse.schema.yaml.files import OLD_KEYS
 
 AnyEvaluator = FunctionEvaluator[Any, Any] | Mapping[str, Any]
 """A function made by ``@evaluator``, or an entry of a study file: ``{"use": "...", ...}``."""

@@ -2,7 +2,8 @@
 
 It is created under ``$DSE_TRIAL_ROOT``, else under ``dse-engine/trials`` in ``$XDG_STATE_HOME`` or
 ``~/.local/state``, and removed when the trial's outcome is stored, unless ``$DSE_TRIAL_KEEP`` is
-set. Its name is a hash, so that no user-supplied text becomes a path.
+set. Its name is a hash, so that no user-supplied text becomes a path. After some kinds of faults, a
+trial is evaluated again.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dse.core.metric import Fault
-from dse.core.trial import Outcome, State, Trial
+from dse.core.metric import Fault, FaultKind
+from dse.core.trial import Attempt, Outcome, State, Trial
 from dse.protocols import Task
 
 ROOT_VARIABLE = "DSE_TRIAL_ROOT"
@@ -237,3 +238,30 @@ def kept_outcome(task: Task) -> Outcome | None:
         return Outcome(**record, state=state, fault=fault)
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
         return None
+
+
+RETRIES: Mapping[FaultKind, int] = {"lost": 3, "memory": 1}
+"""Default number of retries by kind of fault.
+
+A lost machine is rarely the design's fault, but after four losses the design itself is suspect and
+its trial is failed. Memory may have run out because of other processes; this is retried only once,
+because the retry may in turn starve others.
+"""
+
+
+def again(
+    fault: Fault | None, attempts: list[Attempt], number: int, retries: Mapping[FaultKind, int]
+) -> bool:
+    """Return whether a trial that ended with this fault is to be evaluated again.
+
+    Args:
+        fault: the fault of the trial; ``None`` if it has metrics.
+        attempts: the abandoned attempts at all trials of the study.
+        number: the trial's number.
+        retries: the maximum number of retries by kind of fault; 0 for a missing kind.
+    """
+    if fault is None or fault.kind == "infeasible":
+        return False
+    before = [a for a in attempts if a.number == number and a.fault is not None]
+    same = sum(a.fault.kind == fault.kind for a in before if a.fault is not None)
+    return same < retries.get(fault.kind, 0)

@@ -21,7 +21,7 @@ from dse.report.figures.timeline_figure import timeline_figure
 from dse.report.html.failure_reasons import Failure, failures
 from dse.report.json.gap_json import known_gap
 from dse.serve.error_responses import UnknownError
-from dse.study.lease import LEASE_S
+from dse.study.claimed_trials import LEASE_S
 from dse.study.liveness import gone
 from dse.study.stopping_bounds import Room
 from dse.study.study_engine import StudyEngine

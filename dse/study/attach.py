@@ -13,8 +13,8 @@ from dse.errors import Overtaken, StudyError
 from dse.interop.found_trials import ExternalTrial
 from dse.protocols import traits_of
 from dse.schema.study.plugin_checks import AUTO
+from dse.study.claimed_trials import Lease
 from dse.study.import_trials import Taken, Taker, compute_modelled_metrics
-from dse.study.lease import Lease
 from dse.study.proposers import ATTACHED, suggesting
 from dse.study.study_engine import StudyEngine
 from dse.system.credentials import private_environment

@@ -18,8 +18,8 @@ from dse.errors import DseError, StorageError
 from dse.interop.archive.archive import read_archive
 from dse.interop.archive.study_record import Record
 from dse.schema.history.earlier_studies import MOST
-from dse.schema.history.inherited import Inherited
 from dse.schema.history.lineage import corresponding, normalize_value
+from dse.schema.history.recorded_specification import Inherited
 from dse.units import units
 
 _FEWEST = 2

@@ -18,10 +18,9 @@ from dse.core.metric import FaultKind
 from dse.core.space import DesignSpace
 from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.errors import DseError, OutageError, Overtaken
-from dse.evaluation.checkpoints import TrialFolders, is_lost
+from dse.evaluation.checkpoints import RETRIES, TrialFolders, is_lost
 from dse.evaluation.pipeline import MeasurementCache
 from dse.evaluation.reporting import unheard
-from dse.evaluation.retries import RETRIES
 from dse.protocols import (
     EndedByCaller,
     Executor,
@@ -31,13 +30,11 @@ from dse.protocols import (
     ReportsIntermediate,
     traits_of,
 )
-from dse.study.asking import AskCoordinator, Clock
-from dse.study.claimed_trials import ClaimedTrials, Times
+from dse.study.asking import AskCoordinator, Clock, InformedOptimizer, check_suggestions
+from dse.study.claimed_trials import ClaimedTrials, Lease, Times
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialFidelities, TrialHistory
-from dse.study.lease import Lease
 from dse.study.stopping_bounds import Bounds, StoppingRules
-from dse.study.suggestions import InformedOptimizer, check_suggestions
 from dse.study.thinking import ThinkingControl
 from dse.system.swallowed_interrupts import raise_lost_interrupt
 

@@ -10,11 +10,10 @@ from dse.core.trial import Event, Trial
 from dse.optimizers.bayesian.front_completion import Completion
 from dse.optimizers.support.unseen_designs import fresh
 from dse.protocols import Optimizer
-from dse.schema.history.inherited import Inherited
+from dse.schema.history.recorded_specification import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.plan import Plan
-from dse.schema.study.plugin_checks import AUTO
-from dse.schema.study.python_optimizers import make_optimizer
+from dse.schema.study.plugin_checks import AUTO, make_optimizer
 from dse.study.scenario_optimizer import ScenarioOptimizer, for_free
 
 # Names of the engine's own optimizers in the record; plug-in names have no brackets.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dse.core.metric import FaultKind
-from dse.evaluation.checkpoints import forget_outcome
-from dse.evaluation.retries import again
+from dse.evaluation.checkpoints import again, forget_outcome
 from dse.storage.retrying import ENTRY
 from dse.storage.spool import Spooled, find_spools, remove_spool
 from dse.study.history import TrialHistory

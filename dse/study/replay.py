@@ -13,6 +13,7 @@ from dse.evaluation.provenance import versions
 from dse.interop.archive.salvage import MARK
 from dse.protocols import AdjustsEffort, Optimizer
 from dse.schema.study.plugin_checks import AUTO
+from dse.study.asking import teachable
 from dse.study.early_stop_watch import contradiction
 from dse.study.history import Moment, TrialHistory, moments
 from dse.study.loop import GIVEN
@@ -25,7 +26,6 @@ from dse.study.proposers import (
     suggesting,
 )
 from dse.study.study_engine import StudyEngine
-from dse.study.suggestions import teachable
 from dse.study.thinking import effort_at, effort_changes
 
 

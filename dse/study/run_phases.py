@@ -25,7 +25,7 @@ from dse.protocols import (
     traits_of,
 )
 from dse.registry import load, make, options_of
-from dse.schema.history.inherited import Inherited
+from dse.schema.history.recorded_specification import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.budget import CONFIDENCE
 from dse.schema.study.measured_baselines import check_baselines, settle_baselines
@@ -34,11 +34,11 @@ from dse.schema.study.plugin_checks import AUTO, build_early_stopping_error, opt
 from dse.schema.study.run_sections import thinking_of
 from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import RetryingStorage, retry_calls
+from dse.study.claimed_trials import LEASE_S, Lease
 from dse.study.early_stop_watch import EarlyStopMonitor
 from dse.study.front_judging import FrontJudge, is_judged
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialHistory
-from dse.study.lease import LEASE_S, Lease
 from dse.study.loop import STOPPED, Loop
 from dse.study.proposers import (
     COMPLETION,

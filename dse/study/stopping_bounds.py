@@ -10,9 +10,9 @@ from dse.optimizers.bayesian.gain_stopping import KIND, PATIENCE, Patience
 from dse.schema.study.budget import Budget
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugin_checks import AUTO, optimizer_traits
+from dse.study.asking import InformedOptimizer
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import last_suggestions
-from dse.study.suggestions import InformedOptimizer
 
 ENOUGH = 1 << 30
 """Number larger than any ask: no bound."""

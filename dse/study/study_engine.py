@@ -22,14 +22,13 @@ from dse.errors import StudyError
 from dse.protocols import NEW, Executor, Storage, missing_reason
 from dse.schema.history import recorded_specification as recorded
 from dse.schema.history.earlier_studies import inherit_from
-from dse.schema.history.inherited import Inherited
 from dse.schema.history.lineage import StudyLineage
-from dse.schema.history.recorded_specification import difference
+from dse.schema.history.recorded_specification import Inherited, difference
 from dse.schema.models import PluginSpec
 from dse.schema.study.budget import Budget
 from dse.schema.study.measured_baselines import settle_baselines
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.study.python_optimizers import is_python_optimizer, missing_optimizer
+from dse.schema.study.plugin_checks import is_python_optimizer, missing_optimizer
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
 from dse.study.front_judging import FrontJudge, check_test_split

@@ -22,7 +22,7 @@ from dse.cli.app import app
 from dse.cli.json_schemas import PUBLISHED, schema
 from dse.interop.archive.record_codec import SHAPES
 from dse.schema.models import StudySpec
-from dse.schema.space.space_file_models import SpaceSpec
+from dse.schema.space.file import SpaceSpec
 from dse.storage.sql.tables import metadata
 
 GROUPS = ("evaluators", "optimizers", "executors", "storages", "assets", "environments")

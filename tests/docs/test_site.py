@@ -15,7 +15,7 @@ import dse
 from dse.cli.json_schemas import PUBLISHED, schema
 from dse.registry import names
 from dse.schema.models import StudySpec
-from dse.schema.space.space_file_models import SpaceSpec
+from dse.schema.space.file import SpaceSpec
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))

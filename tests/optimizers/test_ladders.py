@@ -22,11 +22,11 @@ from dse.optimizers.multi_fidelity import Ladder
 from dse.optimizers.sobol import Sobol
 from dse.protocols import Task, traits_of
 from dse.report.html.fidelity import rungs
-from dse.schema.study.fidelities import stages_of
 from dse.schema.study.plan import plan_of
+from dse.schema.study.run_sections import stages_of
 from dse.storage.memory import MemoryStorage
+from dse.study.claimed_trials import Lease
 from dse.study.history import TrialHistory
-from dse.study.lease import Lease
 from dse.study.loop import Loop
 from dse.study.stopping_bounds import Bounds
 from dse.testing.optimizer_contract import FiniteOptimizerContract

@@ -16,7 +16,7 @@ from dse.core.trial import State
 from dse.errors import OutageError
 from dse.evaluation.reporting import report
 from dse.protocols import Storage
-from dse.schema.history.inherited import Inherited
+from dse.schema.history.recorded_specification import Inherited
 from dse.schema.models import PluginSpec
 from dse.schema.study.plan import Plan
 from dse.storage.memory import MemoryStorage

@@ -27,7 +27,7 @@ from dse.storage.patience import PATIENCE_S
 from dse.storage.retrying import retry_calls
 from dse.storage.sql.database_storage import SqlStorage
 from dse.storage.sql.outages import classify
-from dse.study.lease import Lease
+from dse.study.claimed_trials import Lease
 from dse.testing.outage_contract import FaultyStorage
 
 SPACE = {"rows": (1, 40), "cols": (1, 40)}

@@ -8,7 +8,7 @@ import pytest
 
 from dse.errors import SpecErrors
 from dse.schema.models import EvaluatorSpec
-from dse.schema.study.claim_rules import judging_metrics
+from dse.schema.study.claims import judging_metrics
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study.study_engine import StudyEngine

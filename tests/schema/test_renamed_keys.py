@@ -8,7 +8,7 @@ import pytest
 from dse.errors import SpecErrors
 from dse.schema.models import StudySpec
 from dse.schema.study.plan import plan_of
-from dse.schema.yaml.renamed_keys import RENAMED, rename_old_keys
+from dse.schema.yaml.files import RENAMED, rename_old_keys
 from dse.schema.yaml.source import parse_yaml
 
 SPACE = "space: small\nparameters:\n  rows: {ordinal: [1, 2, 4]}\n"

@@ -11,7 +11,6 @@ from dse.core.pareto import ParetoSet
 from dse.core.problem import Prior
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Value
-from dse.schema.history.inherited import Inherited, Reading
 from dse.schema.history.lineage import (
     Lineage,
     Same,
@@ -21,6 +20,7 @@ from dse.schema.history.lineage import (
     measured_evaluators,
     normalize_value,
 )
+from dse.schema.history.recorded_specification import Inherited, Reading
 from dse.units import units
 
 MOST = 1_000

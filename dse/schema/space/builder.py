@@ -11,7 +11,7 @@ from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.parameter import Choice, Parameter, Real, size
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.space.rules.exactness import check_exact_domain
-from dse.schema.yaml.error_collector import MOST_REPORTED, ErrorCollector
+from dse.schema.yaml.validation import MOST_REPORTED, ErrorCollector
 
 MAX_PARAMETERS = 20_000
 """Maximum number of parameters; guards against nested includes that double with every level."""

@@ -10,11 +10,11 @@ from dse.core.parameter import Parameter
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar, is_name
+from dse.schema.space.file import ParameterSpec
 from dse.schema.space.parameters.domains import uniform, whole_number
 from dse.schema.space.scope import MAX_ITEMS, Scope
-from dse.schema.space.space_file_models import ParameterSpec
 from dse.schema.space.tables.cells import is_number
-from dse.schema.yaml.error_collector import HiddenError
+from dse.schema.yaml.validation import HiddenError
 
 MAX_STEPS = 10_000
 """Maximum number of steps into which the shares of a simplex are divided."""

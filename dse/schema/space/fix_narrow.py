@@ -9,11 +9,10 @@ from dse.core.parameter import Parameter
 from dse.errors import SpecError, nearest
 from dse.schema.models import NAME_HINT, Scalar, is_name
 from dse.schema.space.builder import SpaceBuilder
-from dse.schema.space.file import Fragment, Stated
+from dse.schema.space.file import Fragment, IncludeSpec, NarrowSpec, Stated
 from dse.schema.space.parameters.generators import extract_dividend
 from dse.schema.space.parameters.narrowing import fix_value, narrow_domain
 from dse.schema.space.scope import Scope
-from dse.schema.space.space_file_models import IncludeSpec, NarrowSpec
 from dse.schema.yaml.source import shown
 
 

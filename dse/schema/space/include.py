@@ -12,7 +12,7 @@ from dse.core.expressions.syntax import Node, Number, Text, Truth, names_in
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import NAME_HINT, Scalar, is_name
 from dse.schema.space.builder import SpaceBuilder
-from dse.schema.space.file import SECTIONS, Fragment, Fragments, Stated
+from dse.schema.space.file import SECTIONS, Fragment, Fragments, IncludeSpec, Stated, TableSpec
 from dse.schema.space.fix_narrow import (
     Settlement,
     check_renames,
@@ -23,13 +23,11 @@ from dse.schema.space.fix_narrow import (
 from dse.schema.space.members import Members
 from dse.schema.space.parameters.domains import amount
 from dse.schema.space.scope import Scope
-from dse.schema.space.space_file_models import IncludeSpec, TableSpec
 from dse.schema.space.tables.combination_tables import rule_of
 from dse.schema.space.tables.data import table_of
-from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import shown
-from dse.schema.yaml.validation import model_of
+from dse.schema.yaml.validation import ErrorCollector, model_of
 from dse.units import units
 
 MAX_DEPTH = 20

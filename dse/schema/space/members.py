@@ -26,12 +26,11 @@ from dse.core.values import Value
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import NAME_HINT, Scalar, is_name
 from dse.schema.space.compound_parameter_parser import structured_of
-from dse.schema.space.file import Fragment, Stated
+from dse.schema.space.file import STRUCTURED, Fragment, ParameterSpec, Stated
 from dse.schema.space.fix_narrow import Settlement
 from dse.schema.space.parameters.domains import parameter_of
 from dse.schema.space.parameters.generators import extract_dividend
 from dse.schema.space.scope import Scope
-from dse.schema.space.space_file_models import STRUCTURED, ParameterSpec
 from dse.schema.space.tables.grids import grid_of
 from dse.schema.space.tables.table_space import table_space
 from dse.schema.yaml.files import Files, resolve_path

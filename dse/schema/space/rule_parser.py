@@ -9,21 +9,21 @@ so ``x % y == 0`` is false where y is 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from dse.core.batch import Column
 from dse.core.expressions import syntax
 from dse.core.expressions.expression import Expression
+from dse.core.expressions.syntax import Compare, Lookup, Member, Name, Node, Text, children
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Floats, Value
-from dse.errors import DseError, SpecError
+from dse.errors import DseError, SpecError, nearest
 from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.rules.exactness import Exactness
-from dse.schema.space.word_checks import check_keys, check_words
-from dse.schema.yaml.error_collector import HiddenError
-from dse.units import dimensions, units
+from dse.schema.yaml.validation import HiddenError
+from dse.units import units
 
 MAX_COMBINATIONS = 50_000
 """Maximum number of parameter combinations for which a formula is evaluated."""
@@ -77,7 +77,7 @@ class Rules:
             if name not in self.whole.parameters:
                 raise self.whole.unknown(name, rule.text)
         try:
-            dimensions.unit_of(written, self.units)
+            units.unit_of(written, self.units)
         except SpecError as error:
             keyed = "looked up" in error.problem and self.whole.repeated(rule.text)
             hint = keyed or error.hint or self._wordy(written)
@@ -206,7 +206,7 @@ def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
 def units_of(parameters: Iterable[Parameter]) -> dict[str, str]:
     """Return each parameter's unit by name; for a parameter with text values, ``TEXT``."""
     return {
-        p.name: dimensions.TEXT
+        p.name: units.TEXT
         if isinstance(p, Choice) and any(isinstance(v, str) for v in p.values)
         else p.unit
         for p in parameters
@@ -281,3 +281,88 @@ def _sample_values(parameter: Parameter) -> tuple[Value, ...]:
     if isinstance(parameter, Real):
         return (parameter.low, (parameter.low + parameter.high) / 2, parameter.high)
     return parameter.values
+
+
+def check_words(
+    node: Node,
+    parameters: Mapping[str, Parameter],
+    before: Mapping[str, Sequence[Parameter]] | None = None,
+) -> None:
+    """Check that each text in a comparison is a value of the choice or lookup compared with it.
+
+    Args:
+        node: a formula in which list members and lookups are expanded.
+        parameters: by name; other names are ignored.
+        before: earlier definitions of fixed, narrowed or replaced parameters, by name; their
+            values are accepted as well.
+
+    Raises:
+        SpecError: a choice or a lookup never has the text as its value.
+    """
+    if isinstance(node, Compare | Member):
+        sides = children(node)
+        pairs = [pair for side in sides for pair in _words(side, parameters, before or {})]
+        for side in sides:
+            for name, words in pairs:
+                if isinstance(side, Text) and side.value not in words:
+                    hint = nearest(side.value, [str(word) for word in words])
+                    raise SpecError(f"{name} is never {side.value!r}", hint=hint)
+    for child in children(node):
+        check_words(child, parameters, before)
+
+
+def _words(
+    side: Node,
+    parameters: Mapping[str, Parameter],
+    before: Mapping[str, Sequence[Parameter]],
+) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    """Yield the name and values of an operand that is a choice parameter or a table lookup."""
+    if isinstance(side, Lookup):
+        yield side.text, tuple(value for _, value in side.entries)
+    if isinstance(side, Name):
+        parameter = parameters.get(side.name)
+        if isinstance(parameter, Choice):
+            own = before.get(side.name, ())
+            earlier = [value for p in own if isinstance(p, Choice) for value in p.values]
+            yield side.name, tuple(dict.fromkeys((*parameter.values, *earlier)))
+
+
+def check_keys(
+    node: Node, parameters: Mapping[str, Parameter], repeated: Callable[[str], str] = lambda _: ""
+) -> None:
+    """Check that every table lookup has an entry for each value of its key parameter.
+
+    Without an entry, the formula's value would silently be unknown for that value.
+
+    Args:
+        node: a formula in which list members and lookups are expanded.
+        parameters: by name; other names are ignored.
+        repeated: returns why a table in a text is not keyed by its first column, else empty.
+
+    Raises:
+        SpecError: a value of the key parameter has no entry, or the parameter is real.
+    """
+    for lookup in lookups(node):
+        parameter = parameters.get(lookup.key.name) if isinstance(lookup.key, Name) else None
+        if parameter is None:
+            continue
+        if isinstance(parameter, Real):
+            raise SpecError(
+                f"{lookup.text} is looked up by {parameter.name}, a real parameter",
+                hint="give it steps: an ordinal such as 'range(0 .. 1, 0.1)'",
+            )
+        known = {key for key, _ in lookup.entries}
+        missing = next((value for value in parameter.values if value not in known), None)
+        if missing is not None:
+            raise SpecError(
+                f"{lookup.text} has no value where {parameter.name} is {missing!r}",
+                hint=repeated(lookup.text) or f"add it to the data, or narrow {parameter.name}",
+            )
+
+
+def lookups(node: Node) -> Iterator[Lookup]:
+    """Yield every table lookup in the expression tree."""
+    if isinstance(node, Lookup):
+        yield node
+    for child in children(node):
+        yield from lookups(child)

@@ -13,9 +13,9 @@ from typing import Any
 
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import AssumptionSpec, Scalar, StudySpec
-from dse.schema.yaml.error_collector import ErrorCollector
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import Path_, SourceDocument
+from dse.schema.yaml.validation import ErrorCollector
 from dse.units import units
 
 SPACE = "space"

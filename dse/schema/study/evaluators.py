@@ -23,7 +23,6 @@ from dse.schema.study.binding import (
     repaired_evaluator,
 )
 from dse.schema.study.fixed_inputs import FixedInputs
-from dse.schema.study.formula_evaluators import expand_formulas
 from dse.schema.study.objectives import SymbolTable
 from dse.schema.study.repeats import Replicated
 from dse.schema.study.run_sections import check_exclusive, gpus_of, memory_of
@@ -36,9 +35,9 @@ from dse.schema.study.scenarios import (
     version_of,
     weights_of,
 )
-from dse.schema.study.separable_metrics import StudyNames, separable_metrics
-from dse.schema.yaml.error_collector import ErrorCollector
+from dse.schema.study.separable_metrics import StudyNames, expand_formulas, separable_metrics
 from dse.schema.yaml.source import SourceDocument
+from dse.schema.yaml.validation import ErrorCollector
 
 Options = Callable[[EvaluatorSpec], dict[str, Any]]
 

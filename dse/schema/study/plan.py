@@ -17,8 +17,8 @@ from dse.core.problem import Problem
 from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.evaluation.bound_evaluator import Bound
-from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
+from dse.evaluation.reporting import Rule
 from dse.protocols import user_options
 from dse.registry import load, options_of
 from dse.schema.models import (
@@ -34,20 +34,16 @@ from dse.schema.study.assumptions import Assumption, assumptions_of
 from dse.schema.study.budget import Budget
 from dse.schema.study.claims import Claim
 from dse.schema.study.evaluators import Bindings, EvaluatorSet
-from dse.schema.study.fidelities import stages_of
 from dse.schema.study.formulas import AskedFormulas, problems_alone
-from dse.schema.study.kinds import is_space
-from dse.schema.study.plugin_checks import AUTO, check_is_space
-from dse.schema.study.run_sections import patience_of, retries_of
+from dse.schema.study.plugin_checks import AUTO, check_is_space, is_space
+from dse.schema.study.run_sections import patience_of, retries_of, stages_of
 from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers
 from dse.schema.study.user_files import resolve_user_option
-from dse.schema.yaml.error_collector import ErrorCollector
-from dse.schema.yaml.files import Files, resolve_path
-from dse.schema.yaml.renamed_keys import rename_old_keys
+from dse.schema.yaml.files import Files, rename_old_keys, resolve_path
 from dse.schema.yaml.source import Path_, SourceDocument
-from dse.schema.yaml.validation import legible
+from dse.schema.yaml.validation import ErrorCollector, legible
 
 __all__ = ["AUTO", "Plan", "plan_of"]
 

@@ -1,27 +1,27 @@
-"""Checks of optimizer, executor and storage settings before a study creates these plug-ins."""
+"""Checks of optimizer, executor and storage settings before a study creates these plug-ins.
+
+An optimizer may also be a class, a function or an object of a Python program. A check of the file's
+keys, some of which may be misspelt, finds whether it is a study or a space.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from inspect import unwrap
+from itertools import islice
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
 
 from dse.core.problem import Problem
 from dse.core.space import DesignSpace
-from dse.errors import DseError, PluginError, SpecError, StorageError, nearest
+from dse.errors import DseError, PluginError, SpecError, StorageError, StudyError, nearest
 from dse.protocols import ExpectsImprovement, OptimizerTraits, traits_of
 from dse.registry import Group, check_options, load, make, names
-from dse.schema.models import BudgetSpec, PluginSpec
-from dse.schema.study.kinds import is_study
-from dse.schema.study.python_optimizers import (
-    PYTHON,
-    Objects,
-    knows_optimizer,
-    load_optimizer,
-    make_optimizer,
-)
+from dse.schema.models import BudgetSpec, PluginSpec, StudySpec
+from dse.schema.space.file import SpaceSpec
 from dse.schema.yaml.option_types import find_mistyped_option
 from dse.schema.yaml.source import SourceDocument
 from dse.storage.address import FORMS, check_address
@@ -294,3 +294,96 @@ def make_with_options(
         option, kind = wrong
         problem = f"the option {option!r} of {use!r} cannot be {options[option]!r}"
         raise PluginError(problem, hint=f"its type is {kind}", part=[option]) from error
+
+
+PYTHON = "python:"
+"""Prefix in the record of an optimizer that is no plug-in, followed by its name in Python."""
+
+Objects = Mapping[str, Any]
+"""Python objects of a study, by the texts that name them in its specification."""
+
+
+def is_python_optimizer(use: str) -> bool:
+    """Return whether the name in a specification is that of a class, a function or an object."""
+    return use.startswith(PYTHON)
+
+
+def knows_optimizer(use: str, objects: Objects) -> bool:
+    """Return whether the optimizer is a plug-in that is installed, or an object that is given."""
+    return use in objects if is_python_optimizer(use) else use in names("optimizers")
+
+
+def load_optimizer(use: str, objects: Objects) -> Any:
+    """Return what constructs the optimizer: a plug-in, or a class or function of a program.
+
+    Raises:
+        StudyError: it is an object of a Python program, which was not given.
+        PluginError: there is no such plug-in, or importing it failed.
+    """
+    if not is_python_optimizer(use):
+        return load("optimizers", use)
+    if use not in objects:
+        raise missing_optimizer(use)
+    return objects[use]
+
+
+def make_optimizer(spec: PluginSpec, subject: object, objects: Objects) -> Any:
+    """Construct the optimizer of a study for a problem, with its options.
+
+    Args:
+        spec: the optimizer's name and options.
+        subject: the problem to solve.
+        objects: the study's Python objects.
+
+    Raises:
+        StudyError: it is an object of a Python program, which was not given.
+        PluginError: there is no such plug-in, or an option is unknown or missing.
+        SpecErrors: several options are wrong.
+    """
+    plugin = load_optimizer(spec.use, objects)
+    check_options("optimizers", spec.use.removeprefix(PYTHON), plugin, spec.options)
+    return plugin(subject, **spec.options)
+
+
+def missing_optimizer(use: str) -> StudyError:
+    """Return the error for an optimizer of a Python program that was not given."""
+    name = use.removeprefix(PYTHON)
+    return StudyError(
+        f"the optimizer {name!r} is defined in a Python program, which has to pass it",
+        hint=f"Study.load(name, optimizer={name}), or run the program that created the study; "
+        "the record can be read anywhere",
+    )
+
+
+_DECISIVE = frozenset({"study", "evaluators", "objectives"})
+_OF_STUDIES, _OF_SPACES = StudySpec.model_fields.keys(), SpaceSpec.model_fields.keys()
+_SIMILAR = 0.8
+_MOST_KEYS = 100
+"""Number of keys that are checked for misspellings: each comparison is slow."""
+
+
+def is_study(value: Mapping[str, Any]) -> bool:
+    """Return whether a YAML value is the content of a study file, even with misspelt keys.
+
+    The key ``evaluator:`` alone is enough, and so is ``space: x.yaml`` with any second key.
+    """
+    if value.keys() & _DECISIVE:
+        return True
+    if "parameters" in value:
+        return False
+    if _names_file(value.get("space")):
+        return len(value) > 1
+    if value.keys() & (_OF_SPACES - _OF_STUDIES):
+        return False
+    own = sorted(_OF_STUDIES - _OF_SPACES)
+    keys = islice(value, _MOST_KEYS)
+    return any(get_close_matches(str(key)[:60], own, n=1, cutoff=_SIMILAR) for key in keys)
+
+
+def is_space(value: Mapping[str, Any]) -> bool:
+    """Return whether a YAML value is a space file: not a study, and with a key of a space."""
+    return not is_study(value) and bool(value.keys() & _OF_SPACES)
+
+
+def _names_file(value: object) -> bool:
+    return isinstance(value, str) and PurePath(value).suffix in (".yaml", ".yml")

@@ -16,27 +16,36 @@ from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.errors import DseError, SpecError
-from dse.evaluation.early_stopping import Rule
 from dse.evaluation.held_out import has_test_split
 from dse.evaluation.pipeline import Pipeline
+from dse.evaluation.reporting import Rule
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
 from dse.schema.space.space_loader import LegibleSpace
-from dse.schema.study.baselines import Baselines, build_baselines, check_name, index_baselines
 from dse.schema.study.budget import Budget, budget_of
-from dse.schema.study.claim_rules import judging_metrics
-from dse.schema.study.claims import Claim, ClaimReader, claims_of
+from dse.schema.study.claims import Claim, ClaimReader, claims_of, judging_metrics
 from dse.schema.study.designs import legal_design
 from dse.schema.study.evaluators import Bindings
-from dse.schema.study.fidelities import Ladders, ladder_of
-from dse.schema.study.formulas import FormulaParser
+from dse.schema.study.formulas import (
+    Baselines,
+    FormulaParser,
+    build_baselines,
+    check_name,
+    index_baselines,
+)
 from dse.schema.study.objectives import (
+    check_display,
     check_label,
     check_new,
+    check_units,
     limits_of,
     objective_of,
     reference_of,
+    with_objective_unit,
+    with_source_units,
+    written_units,
 )
 from dse.schema.study.plugin_checks import (
+    Objects,
     check_early_stopping,
     check_gain,
     check_gap_space,
@@ -46,21 +55,15 @@ from dse.schema.study.plugin_checks import (
     check_plugin,
     check_storage,
     check_workers,
+    is_python_optimizer,
+    knows_optimizer,
     make_with_options,
     optimizer_traits,
 )
-from dse.schema.study.python_optimizers import Objects, is_python_optimizer, knows_optimizer
-from dse.schema.study.run_sections import check_thinking, early_of, patience_of
-from dse.schema.study.written_units import (
-    check_display,
-    check_units,
-    with_objective_unit,
-    with_source_units,
-    written_units,
-)
-from dse.schema.yaml.error_collector import ErrorCollector
+from dse.schema.study.run_sections import Ladders, check_thinking, early_of, ladder_of, patience_of
 from dse.schema.yaml.source import SourceDocument
-from dse.units.dimensions import check_shares
+from dse.schema.yaml.validation import ErrorCollector
+from dse.units.units import check_shares
 
 
 @dataclass(frozen=True, kw_only=True)

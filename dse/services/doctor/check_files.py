@@ -13,11 +13,11 @@ from dse.report.schemas.reproduction import JudgedFile
 from dse.report.text.space_words import big
 from dse.schema.space.space_loader import space_of
 from dse.schema.study.assumption_ends import impossible_ends
-from dse.schema.study.kinds import is_study
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.yaml.error_collector import ErrorCollector
+from dse.schema.study.plugin_checks import is_study
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import shown
+from dse.schema.yaml.validation import ErrorCollector
 from dse.study.library_members import inherit_libraries
 from dse.system.credentials import mask
 

@@ -9,9 +9,9 @@ from dse.core.design import Design
 from dse.errors import StudyError
 from dse.protocols import PredictsMetrics
 from dse.schema.study.plugin_checks import AUTO
+from dse.study.asking import teachable
 from dse.study.proposers import find_auto_choice, suggesting
 from dse.study.study_engine import StudyEngine
-from dse.study.suggestions import teachable
 from dse.system.credentials import private_environment
 
 

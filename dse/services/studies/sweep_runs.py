@@ -15,7 +15,7 @@ from dse.schema.models import OptimizerSpec
 from dse.schema.study.budget import Budget
 from dse.schema.study.overrides import BudgetOverrides, stated_budget, stated_executor
 from dse.schema.study.plan import Plan
-from dse.schema.study.python_optimizers import PYTHON
+from dse.schema.study.plugin_checks import PYTHON
 from dse.study.storage_access import DEFAULT_STORAGE, opened_storage
 from dse.study.study_engine import StudyEngine
 

@@ -40,7 +40,7 @@ from dse.storage.checks import (
     no_driver,
     taken,
 )
-from dse.storage.sql import queue, statements
+from dse.storage.sql import entries, statements
 from dse.storage.sql.codec import build_damage_error, checksum, in_order
 from dse.storage.sql.database import Database
 from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, RowKind, T
@@ -114,10 +114,10 @@ class SqlStorage:
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._database.writing(study) as connection:
             kept = statements.require_study(connection, study)
-            office = queue.office(connection, kept)
+            office = entries.office(connection, kept)
             check_turn(study, ask, kept.trials, *office)
             if ask.releases and office.driver is not None:
-                queue.appoint(connection, kept, None, office.term)
+                entries.appoint(connection, kept, None, office.term)
             new = ask.issue(kept.trials, designs)
             statements.put(connection, kept, [row_of(trial) for trial in new])
             counts = ASKS.append(connection, kept, [ask.kept(kept.trials, len(new))])
@@ -251,9 +251,9 @@ class SqlStorage:
             DRIVERS.put(connection, kept, driver, replace(one, left=True))
             held = statements.lock_held_trials(connection, kept, driver)
             statements.move(connection, kept, held, **_FREE)
-            office = queue.office(connection, kept)
+            office = entries.office(connection, kept)
             if office.driver == driver:
-                queue.appoint(connection, kept, None, office.term)
+                entries.appoint(connection, kept, None, office.term)
 
     def drivers(self, study: str) -> list[Driver]:
         return self._all(study, DRIVERS)
@@ -262,16 +262,16 @@ class SqlStorage:
         with self._database.writing(study) as connection:
             kept = statements.require_study(connection, study)
             _driver(connection, kept, driver)
-            office = queue.office(connection, kept)
+            office = entries.office(connection, kept)
             if office.term == term:
-                queue.appoint(connection, kept, driver, term + 1)
+                entries.appoint(connection, kept, driver, term + 1)
         return office.term == term or office == (driver, term + 1)
 
     def release_asker(self, study: str, driver: int, term: int) -> None:
         with self._database.writing(study) as connection:
             kept = statements.require_study(connection, study)
-            if queue.office(connection, kept) == (driver, term):
-                queue.appoint(connection, kept, None, term)
+            if entries.office(connection, kept) == (driver, term):
+                entries.appoint(connection, kept, None, term)
 
     def take(
         self,
@@ -288,13 +288,13 @@ class SqlStorage:
             kept = statements.require_study(connection, study)
             before: dict[int, int | None] = {}
             if count > 0:
-                before = queue.take(
+                before = entries.take(
                     connection, kept, driver, count, known=known, lost=lost, below=below
                 )
             return Take(
                 trials=statements.fetch_by_number(connection, kept, before),
                 inherited=frozenset(n for n, one in before.items() if one in lost),
-                queue=queue.state(connection, kept),
+                queue=entries.state(connection, kept),
             )
 
     @contextmanager
@@ -335,8 +335,8 @@ def _fill(connection: Connection, kept: statements.Study, history: History) -> N
     ]
     statements.put(connection, kept, rows)
     counts = {"trials": len(rows), "finished": len(places)}
-    for entries in (EVENTS, ASKS, ATTEMPTS, REPORTS, DRIVERS):
-        counts |= entries.append(connection, kept, getattr(history, entries.name))
+    for kind in (EVENTS, ASKS, ATTEMPTS, REPORTS, DRIVERS):
+        counts |= kind.append(connection, kept, getattr(history, kind.name))
     statements.count(connection, kept, counts)
 
 

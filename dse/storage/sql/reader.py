@@ -15,8 +15,7 @@ from dse.core.trials import Trials
 from dse.errors import StorageError
 from dse.storage.sql import trial_pages as pages
 from dse.storage.sql.codec import build_damage_error, parse_json
-from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, RowKind
-from dse.storage.sql.queue import office
+from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, RowKind, office
 from dse.storage.sql.statements import COUNTS, Study, has_sound_counts, spec_of
 from dse.storage.sql.tables import pages as pages_table
 from dse.storage.sql.tables import trials as trials_table

@@ -15,8 +15,8 @@ from dse.core.expressions.operators import AGREEMENT
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.errors import SpecError
 from dse.schema.models import Quantity, Scalar
+from dse.schema.space.file import DomainSpec
 from dse.schema.space.rules.exactness import check_exact_values
-from dse.schema.space.space_file_models import DomainSpec
 from dse.units import units
 
 MAX_VALUES = 100_000

@@ -9,8 +9,8 @@ from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, descri
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar
+from dse.schema.space.file import NarrowSpec
 from dse.schema.space.parameters.domains import DomainReader, ordinal_of, parameter_of
-from dse.schema.space.space_file_models import NarrowSpec
 from dse.units import units
 
 _SHOWN = 200

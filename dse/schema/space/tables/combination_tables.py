@@ -13,15 +13,14 @@ from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.schema.models import Scalar
-from dse.schema.space.file import Stated
+from dse.schema.space.file import Stated, TableSpec
 from dse.schema.space.parameters.domains import Amount
 from dse.schema.space.parameters.narrowing import own_value
 from dse.schema.space.scope import Scope
-from dse.schema.space.space_file_models import TableSpec
 from dse.schema.space.tables.cells import blank, cell, split_header
 from dse.schema.space.tables.grids import grid_of
-from dse.schema.yaml.error_collector import ErrorCollector, HiddenError
 from dse.schema.yaml.files import Files, resolve_path
+from dse.schema.yaml.validation import ErrorCollector, HiddenError
 
 MAX_ROWS = 1_000_000
 
