@@ -55,9 +55,9 @@ class StudyEngine:
     def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
         self.inherited = Inherited.of((storage.spec(name) or {}).get("prior"))
         known = replace(plan.problem, priors=self.inherited.priors)
-        self.plan = settle_baselines(
-            replace(plan, problem=known), storage.trials(name) if plan.awaited else ()
-        )
+        self.plan = replace(plan, problem=known)
+        if plan.awaited:
+            self.plan = settle_baselines(self.plan, storage.trials(name))
         self.storage = storage
         self.name = name
         self._changed = changed

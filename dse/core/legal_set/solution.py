@@ -357,11 +357,12 @@ def _layers(
 def _enumerate_group(group: _Group) -> Component:
     """Return the component with the table of its legal combinations, found by enumeration."""
     names = [parameter.name for parameter in group.parameters]
+    order = dependence_order(names, group.conditions) if group.conditions else names
     component = Component(
         parameters=group.parameters,
         conditions=group.conditions,
         constraints=group.constraints,
-        order=tuple(names.index(name) for name in dependence_order(names, group.conditions)),
+        order=tuple(names.index(name) for name in order),
     )
     axes = [
         np.arange(-1 if p.name in component.conditions else 0, len(p.values), dtype=np.int32)

@@ -104,9 +104,10 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     evaluators and so on. Differences of the space come first; how it is split into files does not
     matter. For each other key of the identity, only the first difference is described.
     """
-    changes = space_difference(stored["space"], now["space"], spell_number)
     parts: list[str] = []
-    if changes:
+    if stored["space"] != now["space"] and (
+        changes := space_difference(stored["space"], now["space"], spell_number)
+    ):
         more = (
             f" (and {len(changes) - _SHOWN_CHANGES} more)" if len(changes) > _SHOWN_CHANGES else ""
         )

@@ -216,7 +216,7 @@ class Members:
 
         It is needed where n depends on parameters.
         """
-        text = extract_dividend(spec.ordinal)
+        text = extract_dividend(spec.ordinal) if isinstance(spec.ordinal, str) else None
         if text is None or not self.scope.expand(text).names:
             return
         dividend = text if text.replace(".", "_").isidentifier() else f"({text})"

@@ -264,9 +264,10 @@ class _Builder:
         return options
 
     def _assumptions(self, legible: LegibleSpace) -> tuple[Assumption, ...]:
+        if not self.spec.assumes:
+            return ()
         if legible.partial:
-            if self.spec.assumes:
-                self.mistakes.skip(self.source.place(["assumes"]))
+            self.mistakes.skip(self.source.place(["assumes"]))
             return ()
         return assumptions_of(self.spec, self.source, self.files, self.mistakes)
 
