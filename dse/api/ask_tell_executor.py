@@ -20,7 +20,7 @@ class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
 
 
 class Desk:
-    """Executor whose tasks (trials to evaluate) the caller takes and whose outcomes it reports.
+    """Executor without workers: the caller takes its tasks (trials) and reports their outcomes.
 
     It has no free capacity unless the caller requests tasks, so that no design is suggested ahead
     of time. For the attribute ``ended`` see :class:`dse.study.loop.Loop`.

@@ -16,7 +16,7 @@ from dse.study.import_trials import Taken
 def attach_result(
     study: engine.StudyEngine, design: Mapping[str, Value], reported: ReportedResult, source: str
 ) -> Trial:
-    """Store the result of a design that the study did not ask; return its trial.
+    """Store metrics of a design that the study did not suggest; return the trial.
 
     Args:
         study: the study.

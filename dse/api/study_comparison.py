@@ -27,9 +27,10 @@ Compared = Study | str | Mapping[str, Study | Sequence[Study]]
 
 
 class Comparison:
-    """Comparison of groups of studies of one problem at one budget; see :func:`compare`.
+    """Comparison of groups of studies (one group per method) of one problem at one budget.
 
-    ``found`` holds the numbers: groups, results, significance tests, and the growth of each front.
+    See :func:`compare`. ``found`` holds the numbers: groups, results, significance tests, and the
+    growth of each front.
     """
 
     def __init__(self, found: analysis.ComparisonResult) -> None:
@@ -49,11 +50,11 @@ class Comparison:
 
     @property
     def claims(self) -> tuple[Conclusion, ...]:
-        """Significance test of each pair of groups with several seeds, for each indicator."""
+        """Significance tests between groups of studies, by pair of groups and quality indicator."""
         return self.found.claims
 
     def shortfalls(self, share: float) -> list[str]:
-        """Return a sentence for each group whose hypervolume is too far below the first group's.
+        """Return a sentence on each group of studies with a hypervolume too far below the first's.
 
         Medians are compared. A shortfall counts only if the difference is significant, or if there
         are too few seeds for any difference to be significant.

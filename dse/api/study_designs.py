@@ -78,7 +78,7 @@ class StudyDesigns:
         infeasible: Reason | None = None,
         source: str = "a Python program",
     ) -> Trial:
-        """Store a result that is known already as a finished trial, from which optimizers learn.
+        """Store known metrics of a design as a finished trial, from which optimizers learn.
 
         It counts for no budget. ``dse verify`` lists it as attached: no optimizer proposed it.
         Modelled metrics are computed.

@@ -229,7 +229,7 @@ class Simplex:
 
     @property
     def simplex(self) -> frozenset[str]:
-        """Names of the members to sample jointly: all for continuous shares, else none."""
+        """Names of the members to sample jointly: all if the shares are real numbers, else none."""
         return frozenset() if self.steps else frozenset(m.name for m in self.members)
 
     @property

@@ -37,7 +37,7 @@ class JudgedTrial:
     fault: str = ""
 
     def event(self, finished: int) -> Event:
-        """Return the event that records the result, after this number of finished trials."""
+        """Return the event that records these metrics; ``finished`` counts the finished trials."""
         resamples = {
             name: [float(f"{value:.6g}") for value in values]
             for name, values in self.resamples.items()
@@ -54,7 +54,7 @@ class JudgedTrial:
 
 
 def read_judged(events: Iterable[Event]) -> dict[int, JudgedTrial]:
-    """Return the results on the test split by trial number; of one trial, the last counts.
+    """Return the metrics on the test split by trial number; the last event of a trial counts.
 
     Unreadable events are skipped.
 

@@ -36,7 +36,7 @@ class PreferenceAnswer:
 
     @staticmethod
     def parse(text: str, number: int = 0) -> PreferenceAnswer | None:
-        """Return the answer that an event's text holds; ``None`` if it holds none.
+        """Parse a preference answer from an event's text; ``None`` if the text is none.
 
         Args:
             text: text of the event.

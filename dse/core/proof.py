@@ -51,7 +51,7 @@ class Coverage:
 
     @staticmethod
     def of(problem: Problem, trials: Sequence[Trial], legal: int) -> Coverage:
-        """Return the counts of an exhaustive search; a design's last trial counts.
+        """Return the counts of an exhaustive search; only the last trial of a design counts.
 
         Args:
             problem: the space, objectives and limits.
@@ -115,7 +115,7 @@ class Proof:
 
     @staticmethod
     def of_study(problem: Problem, trials: Sequence[Trial], events: Sequence[Event]) -> Proof:
-        """Return the proof that follows from a study's finished trials and recorded events."""
+        """Return over which designs the front is proven exact, by a study's trials and events."""
         kept = Trials.of(trials)
         rows = np.flatnonzero(problem.failed(kept))
         example = failure_text(problem, kept[int(rows[0])]) if len(rows) else ""
@@ -135,7 +135,7 @@ class Proof:
 
     @property
     def front_words(self) -> str:
-        """Front with the extent of its proof, as text: ``the exact front``."""
+        """Front, and over which designs it is exact, as text: ``the exact front``."""
         if self.exact:
             return "the exact front"
         if not self.searched:

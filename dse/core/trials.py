@@ -79,7 +79,7 @@ class Trials(Sequence[Trial]):
 
     @staticmethod
     def joined(parts: Sequence[Trials]) -> Trials:
-        """Concatenate several columnar parts to one sequence of trials."""
+        """Concatenate several columnar sequences of trials to one."""
         parts = [part for part in parts if len(part)] or [Trials.of([])]
         joined: dict[str, Any] = {}
         for one in fields(Trials):
@@ -130,7 +130,7 @@ class Trials(Sequence[Trial]):
         return Trials(**taken)
 
     def parts(self, size: int = _PAGE) -> Iterator[Trials]:
-        """Yield the trials in order, in parts of at most ``size`` trials."""
+        """Yield the trials in order, in chunks of at most ``size`` trials."""
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
 

@@ -111,9 +111,10 @@ class Bound:
         return isinstance(self.evaluator, ReadsByMetric)
 
     def answered(self, trial: Trial) -> bool:
-        """Return whether a trial has the evaluator's metrics; if done, the deciding ones suffice.
+        """Return whether a trial has the evaluator's metrics.
 
-        Without a finite deciding metric a design counts as failed.
+        In a trial that is done, metrics that neither objectives nor limits read may be missing, but
+        not all metrics.
         """
         lacking = {name for name in self.provides if name not in trial.metrics}
         if not lacking or trial.state is not State.DONE or len(lacking) == len(self.provides):

@@ -213,7 +213,7 @@ def rank_rows(
     losses: Floats,  # (n, m), minimised
     broken: Floats,  # (n,), total limit violation; zero if all limits are satisfied
 ) -> tuple[Ints, Mask]:
-    """Return the trials' indices from best to worst, (n,), and a mask of the best ones, (n,).
+    """Return the trials' indices from best to worst, (n,), and a mask of the best, (n,).
 
     Trials that satisfy all limits come first, by non-dominated front and, within a front, by
     decreasing crowding distance; then the others, by increasing violation. Ties keep their order.

@@ -142,7 +142,7 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         )
 
     def converged(self, places: Ints, rng: np.random.Generator) -> Ints:
-        """Return the members of the new convergence archive, feasible ones first.
+        """Return the members of the new convergence archive, feasible designs first.
 
         The least violating ones follow. The archive has at most one member per reference direction.
         """

@@ -25,7 +25,7 @@ SEARCHED = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposed:
-    """Exact front found by decomposition, with counts of designs, groups and combinations.
+    """Exact front found by decomposition into parameter groups, with counts of designs.
 
     A group is a set of parameters that no rule or metric couples to the others. Of designs with
     equal objectives one is kept. If no design is feasible, ``designs`` holds the one with the least
@@ -46,7 +46,7 @@ class Decomposed:
 
 
 class Decompose:
-    """Optimizer that asks the exact front, found group by group, for up to trillions of designs.
+    """Optimizer that suggests the exact front of trillions of designs, by parameter group.
 
     Parameters form groups such that no rule and no metric reads two of them. In each group, a
     combination of values is pruned if another one dominates it whatever the other groups choose;
@@ -101,7 +101,7 @@ class Decompose:
 
 
 def find_exact_front(problem: Problem) -> Decomposed:
-    """Return the exact front of a problem that can be decomposed into independent groups.
+    """Return the exact front of a problem that decomposes into independent parameter groups.
 
     See :func:`~dse.optimizers.exact.separable_groups.cannot`.
 

@@ -16,7 +16,7 @@ _AHEAD = 1_024
 
 
 class Exhaustive:
-    """Optimizer that asks the exact front, or all legal designs if a metric is measured.
+    """Optimizer that suggests the exact front, or every legal design if a metric is measured.
 
     Once these designs are reported, an event of kind ``exact`` states how many designs were
     searched; if some failed, it is ``exact over``, with their count and an example. ``on_progress``

@@ -29,7 +29,7 @@ _HINT = "name fewer levels, such as 'optimizer: {use: factorial, levels: 2}', or
 
 
 class Factorial:
-    """Optimizer that asks every legal combination of parameter levels, in a seeded random order.
+    """Optimizer that suggests every legal combination of levels, in a seeded random order.
 
     The random order keeps drift of the measurements from looking like an effect. Combinations
     that break a rule of the space are left out.
@@ -92,7 +92,7 @@ class Factorial:
 
     @property
     def ended(self) -> str:
-        """Text on the designs covered, once all planned ones are reported; else empty.
+        """Text on the designs covered, once all planned designs are finished; empty until then.
 
         It is also empty if the plan leaves out some legal designs.
         """

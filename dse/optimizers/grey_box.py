@@ -322,10 +322,10 @@ class GreyBox:
     def _candidate_pool(
         self, front: Batch | None, gone: set[bytes], lacking: Floats, rng: np.random.Generator
     ) -> Batch:
-        """Return candidates: the front of the belief, if any, and others; of lacking levels first.
+        """Return candidates: the predicted front, if any, and others; of lacking levels first.
 
         Args:
-            front: designs of the front of the belief; ``None`` without one.
+            front: designs of the predicted front; ``None`` without one.
             gone: keys of the measured parts to leave out.
             lacking: trials that each level lacks, (levels,).
             rng: generator of the draws.
@@ -339,7 +339,7 @@ class GreyBox:
         return pool.take(self._coverage.rows_lacking(pool, lacking))
 
     def _believed_front(self, known: Beliefs, gone: set[bytes]) -> Batch | None:
-        """Return the unmeasured front of the belief, if something is learnt as a sum of parts."""
+        """Return the unmeasured designs of the predicted front of the sums of parts, if any."""
         if self._parts.all is not None:
             return None
         front = self._separable.candidates(known)

@@ -12,7 +12,7 @@ from dse.protocols.capability import Capability
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationError:
-    """Relative errors of a calibrated group on points held out from its fit.
+    """Relative errors of fitted constants on points that were held out of the fit.
 
     Args:
         group: number format and software stack.

@@ -24,7 +24,7 @@ COHERENT = "coherent"
 
 
 class Evaluator(Protocol):
-    """Source of the metrics of designs; constructed with its own keyword options.
+    """Source of the metrics of designs; the plug-in's options are its keyword arguments.
 
     Each further capability that an evaluator may have is another protocol of this module.
 
@@ -204,7 +204,7 @@ class HasHeldOutErrors(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class DeclaresParts(Protocol, metaclass=Capability):
-    """Evaluator that declares which of its measured metrics are about sums of parts.
+    """Evaluator that declares which measured metrics are nearly sums of one term per part.
 
     The parameters of a part are inputs by the evaluator's own names; names that the space lacks
     are ignored. The ``features`` of a declaration get batches of the evaluator's own inputs.

@@ -68,7 +68,7 @@ class TrialStorage(Protocol):
     """Interface to the trials of a study: add, claim, finish and read them."""
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
-        """Store the designs of an ask (optimizer request) as new trials, with its record.
+        """Store the designs of an ask (optimizer request) as new trials, and the record of the ask.
 
         The trials are pending, or running and held by driver ``ask.worker`` if that is set.
 
@@ -335,7 +335,7 @@ class StudyReader(Protocol):
         ...
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over the records of one kind in order: ``events``, ``asks``, ``attempts``, ...
+        """Yield all records of one kind, oldest first: ``events``, ``asks``, ``attempts``, ...
 
         Further kinds are ``reports`` and ``drivers``.
         """

@@ -240,7 +240,7 @@ class AskCoordinator:
 
 _HINT = (
     "this is a fault of the optimizer, and none of these designs was stored; "
-    "dse.testing.OptimizerContract tests that an optimizer asks only legal, new designs"
+    "dse.testing.OptimizerContract tests that an optimizer suggests only legal, new designs"
 )
 
 

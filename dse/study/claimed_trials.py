@@ -160,7 +160,7 @@ class ClaimedTrials:
 
 
 class Times:
-    """Recorder of when the evaluation of trials begins, and of both times in their outcomes.
+    """Recorder of the times at which the evaluation of a trial begins and ends.
 
     Args:
         ledger: the study's trials.

@@ -13,7 +13,7 @@ from dse.study.thinking import effort_at, effort_changes
 
 
 class TrialHistory:
-    """Trials of a study: all by number, the finished ones in order of finishing, the open ones."""
+    """Trials of a study: all by number, finished trials by time of finishing, unfinished trials."""
 
     def __init__(self, storage: Storage, study: str) -> None:
         self.storage = storage

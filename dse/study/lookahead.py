@@ -61,7 +61,7 @@ class Lookahead:
         return math.floor(_MARGIN * self._rate_per_s * queue.ask_s)
 
     def count(self, queue: Queue, *, own: int, holds: bool, lost: int) -> int:
-        """Return how many designs to ask for in addition to the driver's own.
+        """Return how many designs to request beyond those that the driver itself needs.
 
         Args:
             queue: the observed state of the queue.

@@ -45,7 +45,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """Result of a replay.
+    """Result of a replay: which recorded requests for designs it could repeat.
 
     ``asks`` is the number of replayed requests for designs, which gave ``trials`` trials.
     ``carried`` trials came from another study, and the results of ``attached`` trials were given by
@@ -83,7 +83,7 @@ class ReplayResult:
         return self.skipped_asks / max(1, self.asks + self.skipped_asks)
 
     def after(self, ask: Asked, *, replayed: bool = True) -> ReplayResult:
-        """Return the replay's result after one more ask (request for designs) that matches.
+        """Return this result after one more matching ask (request for designs).
 
         Args:
             ask: the recorded request.

@@ -78,7 +78,7 @@ def _judged(front: ParetoSet, judged: Mapping[int, JudgedTrial]) -> str:
 
 
 def failed_note(proof: Proof) -> str:
-    """Return a note on failed designs, and on the designs for which the front is exact.
+    """Return a note on failed designs, and on how many designs the front is exact over.
 
     The note names one of the failed designs. It is empty if no design failed.
     """

@@ -48,7 +48,7 @@ def table(columns: Sequence[TableColumn]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return (name, value) pairs as an HTML description list, without those of empty value."""
+    """Return (name, value) pairs as an HTML description list, without pairs of empty value."""
     present = [pair for pair in pairs if pair[1]]
     return call_macro(_PARTS, "facts", present, LONGEST) if present else ""
 
@@ -70,7 +70,7 @@ def paragraphs(sentences: Sequence[str]) -> str:
 
 
 def side_by_side(*parts: str) -> str:
-    """Return HTML parts next to each other if there is room, else stacked."""
+    """Return pieces of HTML next to each other if there is room, else stacked."""
     return call_macro(_PARTS, "side_by_side", parts)
 
 

@@ -42,7 +42,7 @@ class Weight:
 
 
 def groups_of(space: DesignSpace, forms: frozenset[str]) -> tuple[RuleGroup, ...]:
-    """Return the groups of parameters that rules couple; rules over real parameters are ignored.
+    """Return the sets of parameters that rules couple; rules over real parameters are ignored.
 
     Args:
         space: the space.

@@ -45,7 +45,7 @@ class Why:
 
 
 def why(space: DesignSpace, values: Mapping[str, Value]) -> Why:
-    """Check whether values are those of a legal design, or of a part of one, with reasons.
+    """Check whether values form a legal design, or can be completed to one; return the reasons.
 
     Raises:
         DesignError: a parameter does not exist, or cannot have its value.

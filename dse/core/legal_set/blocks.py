@@ -21,7 +21,7 @@ _TRIED_ROWS = 16_384
 
 @dataclass(frozen=True)
 class ParameterBlock:
-    """Jointly chosen parameters, by index in their group, with their allowed combinations.
+    """Coupled parameters, by index in their group, and their allowed value combinations.
 
     The group is the set of parameters that rules couple, directly or through others.
     """

@@ -131,7 +131,7 @@ class Component:
 
     @cached_property
     def drawn(self) -> Codes:
-        """Fixed random sample of legal combinations, for searches in groups too large to list."""
+        """Fixed random sample of legal combinations, for searches in sets too large to list."""
         rows = min(_DRAWN_ROWS, _DRAWN_CELLS // max(len(self.parameters), 1))
         return self.sample(rows, np.random.default_rng(0))
 

@@ -135,7 +135,7 @@ class Diagram:
         self,
         points: Floats,  # (n, k), in [0, 1), one coordinate per layer
     ) -> Codes:
-        """Map points of the unit cube to combinations, (n, k); uniform points to uniform ones."""
+        """Map uniform points of the unit cube to uniformly drawn legal combinations, (n, k)."""
         codes = np.zeros((len(points), len(self.steps)), dtype=np.int32)
         state = np.zeros(len(points), dtype=np.int64)
         for turn, (place, step) in enumerate(zip(self.order, self.steps, strict=True)):

@@ -46,7 +46,7 @@ _ABREAST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalFront:
-    """Non-dominated designs that share one measured part, and their modelled (known) losses.
+    """Non-dominated designs with equal measured parameters, and their modelled losses.
 
     The measured part is the values of the parameters that measurements read. ``failed`` counts the
     designs without a value among those evaluated to find the front; ``example`` is one of them.
@@ -71,7 +71,7 @@ class Lost:
 
 
 class ConditionalFronts:
-    """Cache of the conditional fronts of measured parts, complete or estimated.
+    """Cache of conditional fronts, each of designs with equal values of the measured parameters.
 
     A complete front is found by enumerating the designs that share the part, or by evolutionary
     search. An estimate combines the part with the *shelf* only: a fixed set of values of the other
@@ -79,7 +79,7 @@ class ConditionalFronts:
     shelf share an estimate.
 
     The cache depends on the measured part alone, and neither on the design that contributed it nor
-    on earlier queries: a resumed study asks the same designs as an uninterrupted one.
+    on earlier queries: a resumed study suggests the same designs as an uninterrupted one.
 
     Args:
         problem: problem to optimise.

@@ -33,7 +33,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredValues:
-    """Learnt losses and excesses of the distinct measured parts of a record, in its order.
+    """Measured losses and limit excesses by distinct measured parameter values, in trial order.
 
     A loss of an objective with a log scale is that of its logarithm. An excess is the violation of
     a limit that depends on measurements, at most 0 where it is kept.
@@ -45,7 +45,7 @@ class MeasuredValues:
 
     @staticmethod
     def of(problem: Problem, roles: MeasuredSplit, trials: Sequence[Trial]) -> MeasuredValues:
-        """Return the values of the finished trials that are done, one for each measured part."""
+        """Return one value per combination of measured parameters, of the trials with metrics."""
         done = [trial for trial in trials if trial.state is State.DONE]
         batch = problem.space.batch([trial.design for trial in done])
         rows = firsts(keys(batch, sorted(roles.part)))
@@ -81,7 +81,7 @@ class ConformalBand:
     _fitted: int = field(default=0, init=False)
 
     def learn(self, known: MeasuredValues) -> None:
-        """Predict each value that was not seen before from the earlier ones, then learn it.
+        """Predict each new value from all earlier values, then refit the surrogate with it.
 
         Args:
             known: the values of all measured parts so far; it extends those of the last call.

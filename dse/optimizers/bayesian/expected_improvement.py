@@ -36,7 +36,7 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Learnt and modelled losses that known designs attain, with their reference points.
+    """Losses, measured and modelled, that finished designs attain, and the reference points.
 
     Learnt losses are those that a surrogate predicts.
     """
@@ -107,7 +107,7 @@ def expected_gains(
     groups: Ints,  # (n,), the front of each part; -1 without one
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the expected hypervolume improvement of measuring each of n parts, (n,).
+    """Return the expected hypervolume improvement by each of n measurements, (n,).
 
     A part is the values of the parameters that the measurement reads.
     """

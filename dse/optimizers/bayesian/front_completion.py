@@ -80,9 +80,9 @@ class Completion:
 
 
 def lost_words(problem: Problem, lost: Lost) -> str:
-    """Return how many designs that share a measurement have no value, as text with an example.
+    """Return the number of failed designs among those that reuse measurements, as text.
 
-    The text is empty if no design failed.
+    The text has one of them as example; it is empty if no design failed.
     """
     if not lost.failed or lost.example is None:
         return ""
@@ -120,7 +120,7 @@ def complete_front(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
 
 
 def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], Lost]:
-    """Return the front over designs that can reuse a measurement, and the failed ones' count.
+    """Return the front of designs that can reuse a measurement, and the count of failed designs.
 
     For each measured part (values of the parameters that measurements read), the best designs are
     its conditional front, listed if possible, else searched. If an objective or a limit combines a

@@ -67,7 +67,7 @@ class Patience:
         finished: Sequence[Trial],
         last: Sequence[Suggestion],
     ) -> None:
-        """Replay recorded trials and the last requests to restore the count of low gains."""
+        """Restore the number of low gains in a row, by replaying the last recorded suggestions."""
         done = 0
         for one in last:
             tell(finished[done : one.finished])

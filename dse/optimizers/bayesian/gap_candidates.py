@@ -67,7 +67,7 @@ class GapCandidates:
         self,
         learnt: Floats,  # (p, a), of each distinct measured part
     ) -> Floats:
-        """Return all losses of the designs, (n, m), given the measured ones of each part."""
+        """Return all losses of the designs, (n, m), given the losses that are measured."""
         found = np.zeros((len(self), len(self._roles.known) + len(self._roles.learnt)))
         found[:, list(self._roles.known)] = self.known
         found[:, list(self._roles.learnt)] = learnt[self.owners]
@@ -101,7 +101,7 @@ def sample_designs(problem: Problem, finished: int) -> Batch:
 
 
 def breed_designs(problem: Problem, best: Batch, finished: int, step: int) -> Batch:
-    """Return legal designs near the best ones: crossed and mutated.
+    """Return legal designs near the best designs, by crossover and mutation.
 
     Args:
         problem: the problem.

@@ -49,7 +49,7 @@ class HypervolumeGap:
 
 
 class GapEstimator:
-    """Estimator of the gap of a growing record; it depends on the record alone.
+    """Estimator of the hypervolume that a study still misses; it depends on the trials alone.
 
     Modelled metrics are exact, and measured metrics of designs that share the measured part of a
     finished trial are known. Other measured metrics get the optimistic end of a conformal band

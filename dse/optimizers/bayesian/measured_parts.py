@@ -31,7 +31,7 @@ _RARE = 256
 
 
 class MeasuredParts:
-    """Candidate measured parts (values of the parameters that measurements read).
+    """Candidate measured parts: combinations of values of the parameters that measurements read.
 
     Each is represented by one design that has these values.
     """

@@ -12,7 +12,7 @@ from dse.core.problem import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSplit:
-    """Split of a problem's objectives and limits into ``known`` and ``learnt`` ones.
+    """Split of objectives and limits into modelled (``known``) and measured (``learnt``) ones.
 
     The known ones are computed by models; the learnt ones depend on measurements and get a
     surrogate.

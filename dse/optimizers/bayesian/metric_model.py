@@ -130,7 +130,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """Fitted Gaussian process with its output transform (warp)."""
+    """Fitted Gaussian process, and the output transform of its losses."""
 
     process: GaussianProcess
     warp: OutputTransform

@@ -180,7 +180,7 @@ class ModelFitter:
         )
 
     def library_of(self, expression: Expression, sign: float) -> LibraryMean | None:
-        """Return the library's models of a formula; ``None`` if no member has its metrics.
+        """Return the models of a formula from earlier studies; ``None`` if none has its metrics.
 
         Args:
             expression: the formula of an objective or a limit.

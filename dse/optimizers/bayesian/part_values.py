@@ -22,7 +22,7 @@ _FINALISTS, _LOOKS = (5, 40), 500_000
 
 
 class PartValues:
-    """Acquisition values of measured parts on the fronts of their completions.
+    """Acquisition values of measurements: of measured parameters with their best free parameters.
 
     Args:
         roles: which parameters and metrics are measured, modelled or free.
@@ -90,7 +90,7 @@ class PartValues:
     def look_closely(
         self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
     ) -> tuple[Batch, Floats]:
-        """Return the best few candidate parts, valued again on complete conditional fronts.
+        """Return the best few candidates, with their values on complete conditional fronts.
 
         All were valued before on estimated conditional fronts only.
 
@@ -112,7 +112,7 @@ class PartValues:
         return few, np.asarray(gains * known.chances(few))
 
     def complete(self, one: Batch, known: Beliefs | None) -> list[Design]:
-        """Return the most promising design with a given measured part, in a list.
+        """Return the most promising design with given measured parameters, as a list.
 
         The list is empty if no design with this part is feasible.
         """

@@ -223,10 +223,10 @@ def beliefs(
 def caution_after(trials: Sequence[Trial]) -> float:
     """Return the power of the probability of success: 1, plus 2 per recent failure.
 
-    A surrogate of success knows little of a region of failures that it has hardly seen, and one of
-    the losses expects most there, since nothing was measured. After several failures among the
-    last eight trials the next measurement goes where success is all but sure; then the power falls
-    again.
+    In a region of failures with few trials, the surrogate of success is still uncertain, and the
+    surrogates of the losses promise most, since nothing was measured there. After several failures
+    among the last eight trials, the next measurement goes where success is all but sure; then the
+    power falls again.
 
     Args:
         trials: the finished trials, the last ones last.

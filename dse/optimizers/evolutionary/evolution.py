@@ -152,7 +152,7 @@ class Evolution:
 
 
 def population(problem: Problem, asked: int | None, *, least: int = 24) -> int:
-    """Return the population size: that of the user, or four per parameter within bounds.
+    """Return the population size: as the user set it, or four per parameter within bounds.
 
     Args:
         problem: problem to optimise.

@@ -20,7 +20,7 @@ LISTED = 20_000_000
 
 
 def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
-    """Count the designs with, without and with impossible values, from each group's counts.
+    """Count designs with metrics, failed and infeasible ones, from each parameter group's counts.
 
     A group is a set of parameters that no rule or metric couples to the others. A design combines
     one value combination from each group. It has metrics if each of these has, and cannot exist if

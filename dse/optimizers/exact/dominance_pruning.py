@@ -63,7 +63,7 @@ def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
 
 
 def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
-    """Return whether a subexpression is finite for all value combinations of its group."""
+    """Return whether a subexpression is finite for all values of its parameter group."""
     column = _values(part, pieces[_home(part, groups)].asked)
     if column.values.dtype == object:
         return column.absent is None or not column.absent.any()
@@ -72,7 +72,7 @@ def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> boo
 
 
 def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
-    """Return whether the formulas rise or fall with each subexpression of one group.
+    """Return whether the formulas rise or fall with each subexpression of a parameter group.
 
     These are the largest subexpressions that read one parameter group only.
 
@@ -88,7 +88,7 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
 
 
 def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
-    """Return the non-dominated value combinations of a group; of equal ones, the first.
+    """Return the non-dominated value combinations of a parameter group; of equal ones, the first.
 
     A combination dominates another if each of the group's subexpressions moves all formulas down,
     by the given trends.

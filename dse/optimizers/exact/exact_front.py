@@ -48,7 +48,7 @@ class ExactFront:
 
     @property
     def total(self) -> int:
-        """Number of legal designs."""
+        """Number of legal designs of the space."""
         return self.coverage.legal
 
 

@@ -30,7 +30,7 @@ _DRAWS = (1_024, 65_536)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """Numbers of a group's value combinations that have metrics or failed, with an example.
+    """Numbers of value combinations of a parameter group: with metrics, and failed.
 
     The remaining combinations cannot exist. In a group that no formula or evaluator reads, one
     combination is evaluated and counts for all.
@@ -67,7 +67,7 @@ class Piece:
         return Piece(groups=self.groups, places=self.places[rows], asked=self.asked.take(rows))
 
     def beside(self, other: Piece) -> Piece:
-        """Join each value combination with the combination at the same index of other groups."""
+        """Join each combination with the one at the same index of the other parameter groups."""
         return Piece(
             groups=(*self.groups, *other.groups),
             places=np.hstack([self.places, other.places]),
@@ -75,7 +75,7 @@ class Piece:
         )
 
     def designs(self, problem: Problem) -> list[Design]:
-        """Return the value combinations as designs; they must cover all groups."""
+        """Return the value combinations as designs; they must cover all parameter groups."""
         legal = problem.space.legal
         codes: dict[int, Codes] = {}
         for at, group in enumerate(self.groups):
@@ -95,12 +95,12 @@ class Pairs:
         return len(self.left) * len(self.right)
 
     def take(self, places: Ints) -> Piece:
-        """Return the pairs with these indices, each as one value combination of both groups."""
+        """Return the pairs with these indices, each as one value combination of both sets."""
         left, right = np.divmod(places, len(self.right))
         return self.left.take(left).beside(self.right.take(right))
 
     def stream(self) -> Iterator[Piece]:
-        """Yield the pairs in batches."""
+        """Yield all pairs, in batches of bounded size."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
@@ -108,7 +108,7 @@ class Pairs:
 class NothingPossibleError(StudyError):
     """Raised if no design with metrics was found.
 
-    Its values would fix the parameters of all groups but the one that is evaluated.
+    The evaluation of one parameter group needs such a design: all other groups keep its values.
     """
 
 

@@ -29,7 +29,7 @@ MOST_PAIRS = 200_000_000
 
 
 def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningFront]:
-    """Return the front over all combinations of the groups' values, with counts.
+    """Return the front over all combinations of the parameter groups' values, with counts.
 
     The groups of parameters are joined and pruned two at a time. The counts are those of the last
     join. If no combination is feasible, the front is the one with the least constraint violation.

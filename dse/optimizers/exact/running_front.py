@@ -20,7 +20,7 @@ def _nowhere() -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningFront:
-    """Result for a range of the enumeration: its front, and counts of its designs.
+    """Front and counts of the designs in a range of the enumeration.
 
     ``places`` are the enumeration indices of the front. Of designs with equal losses the first of
     the enumeration is kept, so that ranges may be joined in any order. ``least`` is the index of

@@ -1,4 +1,4 @@
-"""Front of the belief over all designs: modelled losses against believed sums of parts."""
+"""Predicted front over all designs: modelled losses against predicted sums of parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EQUAL = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Modelled losses that each row of each part adds, for one combination of free parameters.
+    """Modelled losses that the value combinations of each part add, at fixed free parameters.
 
     ``exact`` states whether the modelled losses are sums over the parts.
     """
@@ -41,10 +41,10 @@ class Context:
 
 
 class BeliefFront:
-    """Search of the front of the belief by dynamic programming over the parts.
+    """Search of the predicted front by dynamic programming over the parts of separable metrics.
 
     Args:
-        space: the parts and their rows.
+        space: the parts and the value combinations of each.
         stairs: conditional fronts, for good values of the free parameters.
     """
 
@@ -57,11 +57,11 @@ class BeliefFront:
         effects: Sequence[Sequence[Floats]],
         chances: Callable[[Batch], Floats] | None = None,
     ) -> Batch:
-        """Return designs on the front of the belief, with the free parameters of the base.
+        """Return designs on the predicted front, with the free parameters of the base design.
 
         Args:
-            effects: for each separable objective and limit, the believed summand of each row of
-                each part.
+            effects: for each separable objective and limit, the predicted summand of each value
+                combination of each part.
             chances: function that returns the probability of n designs, (n,), to keep the learnt
                 limits; designs that hardly can are left out.
         """
@@ -86,7 +86,7 @@ class BeliefFront:
 
     @cached_property
     def contexts(self) -> list[Context]:
-        """Some combinations of free parameters, with the modelled losses of all rows."""
+        """Good combinations of the free parameters, with the modelled losses of all parts."""
         free, roles = self._space.base, self._space.roles
         if roles.free:
             completions = self._stairs.wholes(free)[0].designs

@@ -20,7 +20,7 @@ _PAIRS = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumFront:
-    """Non-dominated sums of one row per part, with the rows chosen.
+    """Non-dominated sums of losses, and the value combination (row) of each part in each sum.
 
     ``exact`` is false if partial sums had to be left out.
     """
@@ -38,7 +38,7 @@ class SumFront:
 
 
 def front_of_sums(tables: Sequence[Floats]) -> SumFront:
-    """Return the non-dominated sums of one row of each table; of equal sums, the first.
+    """Return the non-dominated sums of one row from each table; of equal sums, the first.
 
     Partial sums are pruned after each part: a partial sum that another one dominates stays
     dominated whatever rows are added to both, so that nothing of the front is lost.

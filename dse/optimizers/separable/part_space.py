@@ -43,10 +43,10 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class PartSpace:
-    """Measured parameters of a problem as independent parts, each with a table of its rows.
+    """Measured parameters as independent parts, each with a table of its value combinations.
 
-    A row is a value combination of a part. Designs are rows of all parts; the free parameters,
-    which no measurement reads, keep the values of ``base``.
+    A row is a value combination of a part. A design consists of a row of each part; the free
+    parameters, which no measurement reads, keep the values of ``base``.
     """
 
     problem: Problem
@@ -62,7 +62,7 @@ class PartSpace:
 
     @cached_property
     def varied(self) -> Batch:
-        """Base design with one part changed, for each row of each part in turn."""
+        """Copies of the base design with one part changed, to each row of each part in turn."""
         here = np.repeat(self.rows_of(self.base), self.starts[-1], axis=0)
         for place, start in enumerate(self.starts[:-1].tolist()):
             count = self.parts[place].count
@@ -75,7 +75,7 @@ class PartSpace:
         return encoded(self.problem.space, self.varied, self.roles.part)
 
     def rows_of(self, batch: Batch) -> Ints:
-        """Return the row of each part in each design, (n, parts)."""
+        """Return the index of each design's row in the table of each part, (n, parts)."""
         legal = self.problem.space.legal
         found = np.zeros((len(batch), len(self.parts)), dtype=np.int64)
         for place, part in enumerate(self.parts):
@@ -89,7 +89,7 @@ class PartSpace:
         self,
         rows: Ints,  # (n, parts)
     ) -> Batch:
-        """Return the designs that have these rows, with the free parameters of the base."""
+        """Return the designs of these rows, one row per part, with the base's free parameters."""
         legal = self.problem.space.legal
         codes = [
             np.repeat(legal.codes(component, self.base), len(rows), axis=0)
@@ -110,7 +110,7 @@ class PartSpace:
 def part_space(
     problem: Problem, roles: MeasuredSplit, groups: Iterable[frozenset[str]]
 ) -> PartSpace:
-    """Return the measured parameters as independent parts.
+    """Return the measured parameters as independent parts, each a set of coupled parameters.
 
     Groups that share a parameter, or that a rule of the space couples, are one part; each
     remaining component of measured parameters is a part of its own.
@@ -172,7 +172,7 @@ def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
 
 
 def features_of(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
-    """Return the features of a declaration: the part of each, and its value in each of its rows.
+    """Return the part of each feature of a declared sum, and its value in each row of the part.
 
     Returns:
         The index of the part of each feature, and its values in the rows of that part, from 0 and

@@ -30,10 +30,10 @@ _DOUBT, _KNOWN = 0.1, 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SeparableModel:
-    """Learnt objectives and limits of a problem that are or may be sums of the same parts.
+    """Surrogate inputs of the objectives and limits that are or may be sums of the same parts.
 
     Attributes:
-        space: the parts and their rows.
+        space: the parts and the value combinations of each.
         inputs: for each objective or limit, by :func:`key_of_formula`, the inputs of the surrogates
             that may fit: one if its metric is declared separable, else one for each modelled metric
             that may be its feature, and one without features.
@@ -95,7 +95,7 @@ class SeparableModel:
         return max(declared, key=lambda one: len(one.tables), default=None)
 
     def open_ends(self, attempted: Batch) -> Batch:
-        """Return the first designs whose values are not known yet.
+        """Return those of the designs :attr:`ends` whose values are not known yet.
 
         A value is known if it follows from the designs measured already, up to ``_KNOWN`` of its
         prior variance, if the sensitivities are independent.

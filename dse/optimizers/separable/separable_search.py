@@ -26,7 +26,7 @@ from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 
 class SeparableSearch:
-    """Sums of parts of a problem, declared or found; without any it does nothing.
+    """Search with surrogates that are sums of parts; without declared or found sums, a no-op.
 
     Args:
         problem: problem to optimise.
@@ -55,7 +55,7 @@ class SeparableSearch:
 
     @cached_property
     def sums(self) -> SumOrProcess | None:
-        """Fitter of the surrogates; ``None`` without parts."""
+        """Fitter of the surrogates that are sums of parts; ``None`` if there are no parts."""
         return None if self._model is None else SumOrProcess(self._model)
 
     @cached_property
@@ -69,12 +69,12 @@ class SeparableSearch:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether an objective or a limit is learnt as a sum of parts at present."""
+        """Whether the present surrogate of an objective or a limit is a sum of parts."""
         choices = {} if self.sums is None else self.sums.choices
         return any(one.is_sum for one in choices.values())
 
     def open_ends(self, attempted: Batch) -> Batch:
-        """Return first designs, usually the ends of the front, whose values are not known yet.
+        """Return designs, usually the ends of the front, whose values are not known yet.
 
         Args:
             attempted: designs that were or are being measured.
@@ -84,7 +84,7 @@ class SeparableSearch:
         return self._model.open_ends(attempted)
 
     def candidates(self, known: Beliefs) -> Batch | None:
-        """Return the front of the belief; ``None`` if nothing is learnt as a sum of parts.
+        """Return the predicted front; ``None`` if no surrogate is a sum of parts.
 
         Args:
             known: surrogates of the objectives and limits.

@@ -20,10 +20,10 @@ from dse.optimizers.separable.sum_process import SumLayout, SumProcess
 
 @dataclass(frozen=True, kw_only=True)
 class SumInputs:
-    """Encoding of designs as inputs of a sum: the measured parameters, then the parts' features.
+    """Encoding of designs for a sum of parts: measured parameters, then features of each part.
 
     Attributes:
-        space: the parts and their rows.
+        space: the parts and the value combinations of each.
         places: index of the part of each feature, (features,).
         tables: values of each feature in the rows of its part.
         monotone: whether the metric changes in one direction with each feature.
@@ -36,7 +36,7 @@ class SumInputs:
 
     @cached_property
     def layout(self) -> SumLayout:
-        """Layout of the inputs."""
+        """Parameter, part or feature that each column of the encoding belongs to."""
         own = blocks(self.space.problem.space, self.space.roles.part)
         widths = [block.stop - block.start for block in own]
         homes = [
@@ -60,7 +60,7 @@ class SumInputs:
         self,
         rows: Ints,  # (n, parts)
     ) -> Floats:
-        """Return the features of designs, given as rows of the parts, (n, features)."""
+        """Return the features of designs given by a row index per part, (n, features)."""
         found = [
             table[rows[:, place]] for place, table in zip(self.places, self.tables, strict=True)
         ]
@@ -92,7 +92,7 @@ class SumInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumPredictor:
-    """Fitted sum of parts with its output transform (warp)."""
+    """Fitted sum of parts, and the output transform of its losses."""
 
     process: SumProcess
     warp: OutputTransform
@@ -128,7 +128,7 @@ class SumPredictor:
     def taught(
         self, points: Floats, losses: Floats, *, spread: Floats | None = None
     ) -> SumPredictor:
-        """Return a predictor refitted to these values with this one's warp and variances."""
+        """Return a predictor refitted to new values, with equal output transform and variances."""
         process = self.process
         return _fit(points, losses, process.layout, self.warp.kind, spread, hyper=process.hyper)
 

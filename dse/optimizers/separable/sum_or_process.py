@@ -58,7 +58,7 @@ class ModelScores:
 
 
 class SumOrProcess:
-    """Fitter of sums of parts, which are dropped where leave-one-out scores contradict them."""
+    """Fitter of sums of parts; a sum with a poor leave-one-out score gives way to a process."""
 
     def __init__(self, model: SeparableModel) -> None:
         self.model = model

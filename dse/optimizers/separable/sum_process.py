@@ -41,18 +41,18 @@ class SumLayout:
 
     @property
     def coordinates(self) -> int:
-        """Number of coordinates before the features."""
+        """Number of columns of encoded parameters, which come before those of the features."""
         return len(self.owners)
 
     @property
     def length(self) -> float:
-        """Length-scale of the interactions, the same in all blocks."""
+        """Length-scale of the interactions, the same for all parameters."""
         return float(np.exp(length_centre(len(self.alone))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumProcess:
-    """Posterior of a sum of parts given n values.
+    """Posterior of a metric that is a sum of parts, given n measured values.
 
     The value is a constant, plus a common sensitivity times the sum of the features, plus a
     Gaussian process with four independent terms: deviations of the sensitivity of each feature,

@@ -44,7 +44,7 @@ class LevelCoverage:
         """Parameter name and value of each level."""
 
     def marks(self, batch: Batch) -> Floats:
-        """Return which designs have which levels, as 0 or 1, (n, levels)."""
+        """Return 1 where a design has a level and 0 elsewhere, (n, levels)."""
         found = [_has_value(self._space, batch, *level) for level in self.levels]
         return np.column_stack(found).astype(float) if found else np.zeros((len(batch), 0))
 
@@ -57,7 +57,9 @@ class LevelCoverage:
         return np.where(self._reachable, np.maximum(ENOUGH - seen, 0.0), 0.0)
 
     def rows_lacking(self, batch: Batch, lacking: Floats) -> Ints:
-        """Return the indices of the designs with a level that lacks trials; of all without one.
+        """Return the indices of the designs with a level that lacks trials.
+
+        If no design has such a level, the indices of all designs are returned.
 
         Args:
             batch: n designs.

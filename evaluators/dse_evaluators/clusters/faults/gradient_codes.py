@@ -105,10 +105,11 @@ _RULES: Mapping[str, Callable[[Code], Duty | str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Workers that n rounds wait for; every field is (n,).
+    """Workers that each of n rounds of a gradient code waits for; every field is (n,).
 
     With ``grouped`` a round waits for the first worker of each group of ``tolerated + 1``,
-    otherwise for all but ``tolerated`` workers. Times are in units of the exponential's mean.
+    otherwise for all but ``tolerated`` workers. Times are in units of the mean of the exponential
+    delay.
     """
 
     workers: Floats
