@@ -18,7 +18,7 @@ from dse.core.design import Design
 from dse.core.space import DesignSpace
 from dse.core.trial import Event, Queue, State, Take, Trial
 from dse.errors import DesignError, PluginError
-from dse.evaluation.reporting import convert_for_optimizer
+from dse.evaluation.early_stopping import convert_for_optimizer
 from dse.protocols import Optimizer, Queueing, traits_of
 from dse.study.claimed_trials import LOOK_S, Lease
 from dse.study.history import TrialHistory

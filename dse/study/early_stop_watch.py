@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from dse.core.problem import Problem
 from dse.core.trial import Event, Report, State, Trial
 from dse.errors import OutageError
-from dse.evaluation.reporting import Certain, Halving, Rule, decide, rungs, runs
+from dse.evaluation.early_stopping import Certain, Halving, Rule, decide, rungs, runs
 from dse.study.history import TrialHistory
 
 KIND = "stopped"

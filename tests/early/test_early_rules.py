@@ -11,7 +11,7 @@ from dse.core.objective import Limit
 from dse.core.parameter import Integer
 from dse.core.space import DesignSpace
 from dse.core.trial import Report, State, Trial
-from dse.evaluation.reporting import (
+from dse.evaluation.early_stopping import (
     Certain,
     Halving,
     convert_for_optimizer,

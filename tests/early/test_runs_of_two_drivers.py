@@ -7,7 +7,7 @@ import pytest
 from dse import Metric, Study, evaluator
 from dse.core.design import Design
 from dse.core.trial import Driver, Outcome, Report, State
-from dse.evaluation.reporting import runs
+from dse.evaluation.early_stopping import runs
 from dse.storage.memory import MemoryStorage
 from dse.study.early_stop_watch import EarlyStopMonitor
 from dse.study.history import TrialHistory

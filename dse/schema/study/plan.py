@@ -17,8 +17,8 @@ from dse.core.problem import Problem
 from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.early_stopping import Rule
 from dse.evaluation.pipeline import Pipeline
-from dse.evaluation.reporting import Rule
 from dse.protocols import user_options
 from dse.registry import load, options_of
 from dse.schema.models import (

@@ -14,7 +14,7 @@ from dse.core.problem import Problem, Source
 from dse.errors import DseError, SpecError, nearest
 from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.checkpoints import RETRIES
-from dse.evaluation.reporting import Certain, Halving, Rule
+from dse.evaluation.early_stopping import Certain, Halving, Rule
 from dse.protocols import AdjustsEffort
 from dse.registry import load, names
 from dse.schema.models import EarlySpec, OptimizerSpec, Quantity, ResourcesSpec, RetriesSpec

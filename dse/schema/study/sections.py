@@ -16,9 +16,9 @@ from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.errors import DseError, SpecError
+from dse.evaluation.early_stopping import Rule
 from dse.evaluation.held_out import has_test_split
 from dse.evaluation.pipeline import Pipeline
-from dse.evaluation.reporting import Rule
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
 from dse.schema.space.space_loader import LegibleSpace
 from dse.schema.study.budget import Budget, budget_of
