@@ -11,7 +11,10 @@ from typing import Any
 from dse.core.trial import Event
 
 JUDGED = "judged"
-"""Kind of the events that record the metrics of a trial on the test split, as JSON."""
+"""Kind of the events that record the metrics of a trial on the test split, as JSON.
+
+Events of this kind that name a driver in place of metrics are claims to measure a trial.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,36 @@ def read_judged(events: Iterable[Event]) -> dict[int, JudgedTrial]:
     """
     found = (_parse(event) for event in events)
     return {one.number: one for one in found if one is not None}
+
+
+def claim_event(number: int, driver: int, finished: int) -> Event:
+    """Return the event by which a driver claims to measure a trial on the test split.
+
+    Args:
+        number: number of the trial.
+        driver: the driver.
+        finished: number of finished trials.
+    """
+    text = json.dumps({"trial": number, "driver": driver})
+    return Event(kind=JUDGED, text=text, told=finished)
+
+
+def read_claims(events: Iterable[Event]) -> dict[int, list[int]]:
+    """Return the drivers that claimed to measure each trial on the test split, first ones first.
+
+    Args:
+        events: all events of the record, oldest first.
+    """
+    found: dict[int, list[int]] = {}
+    for event in events:
+        try:
+            content = json.loads(event.text) if event.kind == JUDGED else {}
+            number, driver = content["trial"], content["driver"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue  # a result, or an event of an imported file
+        if type(number) is int and type(driver) is int:
+            found.setdefault(number, []).append(driver)
+    return found
 
 
 def renumber_judged(event: Event, number: Mapping[int, int]) -> Event | None:

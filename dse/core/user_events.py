@@ -1,4 +1,4 @@
-"""Events that hold what users added to a record: attributes, and answers on pairs of trials."""
+"""Events that survive a copy of trials: attributes, answers, and results on a test split."""
 
 from __future__ import annotations
 
@@ -45,12 +45,15 @@ def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Itera
 def carry_user_events(
     events: Sequence[Event], number: Mapping[int, int], finished: int
 ) -> list[Event]:
-    """Return the attributes and answers of a record for a new one with other trial numbers.
+    """Return what users added to a record, and results on a test split, for a new record.
+
+    The new record has other trial numbers. Results on a test split stay valid, because the trials
+    are those of the same evaluators.
 
     Args:
         events: all events of the old record, oldest first.
         number: numbers of the trials in the new record by their old ones.
         finished: number of finished trials with which the new record begins.
     """
-    own = [event for event in events if event.kind in USER_KINDS]
+    own = [event for event in events if event.kind in {*USER_KINDS, JUDGED}]
     return [replace(event, told=finished) for event in renumber_trials(own, number)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from dse.core.judged_trials import JudgedTrial, read_judged
+from dse.core.judged_trials import JudgedTrial, claim_event, read_claims, read_judged
 from dse.core.pareto import ParetoSet
 from dse.core.trial import State, Trial
 from dse.errors import StudyError
@@ -14,6 +14,7 @@ from dse.evaluation.held_out import HeldOutPipeline, has_test_split
 from dse.evaluation.pipeline import Pipeline
 from dse.protocols import Executor, Storage
 from dse.schema.study.plan import Plan
+from dse.study.lease import Lease
 from dse.system.swallowed_interrupts import raise_lost_interrupt
 
 
@@ -22,7 +23,8 @@ class FrontJudge:
     """Measurement of the front of a study on the test split of its evaluators.
 
     Each result is recorded as soon as it is measured, and none is measured twice. Optimizers never
-    receive them.
+    receive them. Drivers of one study share the trials: before a driver measures one, it records
+    a claim, and the first claim of a living driver counts.
 
     Args:
         plan: the study's plan.
@@ -31,6 +33,7 @@ class FrontJudge:
         make_executor: makes the executor that runs a pipeline.
         is_stopped: returns whether to begin no further measurement.
         on_judged: called with (done, total) after each result.
+        lease: lease of the driver that measures; ``None`` measures without regard to others.
     """
 
     plan: Plan
@@ -39,6 +42,7 @@ class FrontJudge:
     make_executor: Callable[[Pipeline], Executor]
     is_stopped: Callable[[], bool] = lambda: False
     on_judged: Callable[[int, int], None] = lambda *_: None
+    lease: Lease | None = None
     _held_out: HeldOutPipeline = field(init=False)
 
     def missing(self, *, again: bool = False, failed: bool = False) -> list[Trial]:
@@ -79,10 +83,12 @@ class FrontJudge:
             if self.is_stopped():
                 waiting.clear()
             room = 0 if executor.barrier and flying else executor.capacity - len(flying)
-            for trial in waiting[:room]:
-                flying.add(trial.number)
-                executor.submit(self._held_out.task(trial))
-            del waiting[: max(room, 0)]
+            while waiting and room > 0:
+                trial = waiting.pop(0)
+                if self._claim(trial.number, finished):
+                    room -= 1
+                    flying.add(trial.number)
+                    executor.submit(self._held_out.task(trial))
             outcomes = executor.collect(None) if flying else {}
             flying -= outcomes.keys()
             new = [self._held_out.read(by_number[n], one) for n, one in outcomes.items()]
@@ -90,6 +96,18 @@ class FrontJudge:
             found += new
             self.on_judged(len(found), len(trials))
         return found
+
+    def _claim(self, number: int, finished: int) -> bool:
+        """Return whether this driver is to measure a trial, which no other one has or measures."""
+        if self.lease is None:
+            return True
+        self.storage.record(self.name, [claim_event(number, self.lease.id, finished)])
+        events = self.storage.events(self.name)
+        if number in read_judged(events):
+            return False
+        self.lease.look()
+        claims = read_claims(events)[number]
+        return next(d for d in claims if not self.lease.has_gone(d)) == self.lease.id
 
 
 def is_judged(plan: Plan) -> bool:

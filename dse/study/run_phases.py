@@ -235,6 +235,7 @@ class StudyRun:
             name=self.name,
             make_executor=self.executor_of,
             is_stopped=self.is_stopped,
+            lease=self._lease,
         )
         judge.measure(judge.missing())
 

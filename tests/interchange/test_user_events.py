@@ -3,6 +3,7 @@
 import pytest
 
 from dse.core.attributes import Attributes, attribute_event
+from dse.core.judged_trials import JudgedTrial, claim_event, read_claims, read_judged
 from dse.core.preference_answers import PREFERENCE, WITHDRAWN, read_answers
 from dse.core.trial import Event
 from dse.core.user_events import renumber_trials
@@ -102,3 +103,15 @@ def test_a_migrated_study_keeps_attributes_and_answers(study_file, storage):
     assert designs_of(new, pairs(new.events)) == designs_of(old, [(3, 4, False)])
     attributes = Attributes.of(new.events).trials
     assert [new.trials[number].design for number in attributes] == [old.trials[2].design]
+
+
+def test_a_migrated_study_keeps_results_on_the_test_split_and_no_claims(study_file, storage):
+    result = JudgedTrial(number=2, metrics={"cost.energy": 1.5}, spread={"cost.energy": 0.1})
+    events = [claim_event(2, 0, 8), result.event(8), claim_event(3, 0, 8)]
+    old = begin(study_file, storage, "old", 1, *events)
+    migrate_stored_study("old", study_file, to="new", storage=storage)
+    new = Record.of(storage, "new")
+    (kept,) = read_judged(new.events).values()
+    assert new.trials[kept.number].design == old.trials[2].design
+    assert (kept.metrics, kept.spread) == (result.metrics, result.spread)
+    assert read_claims(new.events) == {}

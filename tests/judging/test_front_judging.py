@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dse
 from dse import Metric, Study, evaluator
-from dse.core.judged_trials import JUDGED
+from dse.core.judged_trials import JUDGED, claim_event
+from dse.core.trial import Driver
 from dse.errors import SpecErrors, StudyError
+from dse.storage.memory import MemoryStorage
+from dse.study.liveness import here
 
 CALLS: list[tuple[str, int]] = []
 ACCURACY = Metric("accuracy", goal="maximize")
@@ -36,9 +45,9 @@ def no_calls():
     CALLS.clear()
 
 
-def begin(storage="memory://", **more) -> Study:
+def begin(storage="memory://", name="judged", **more) -> Study:
     return Study(
-        "judged",
+        name,
         SPACE,
         {"network": network, "chip": chip},
         maximize="network.accuracy",
@@ -176,3 +185,74 @@ def test_results_on_the_test_split_are_exported_and_listed_with_the_front(tmp_pa
     assert "The front on the test split" in page
     assert JUDGED not in [event["kind"] for event in there.record.status["events"]]
     assert json.dumps(there.record.answer)
+
+
+def run_in(folder: str, begun: object) -> None:
+    """Run the study in another process; write each measured design to a file of that process."""
+    function = network.function
+
+    def listed(bits: int, split: str = "search") -> dict[str, object]:
+        if split == "test":
+            with Path(f"{folder}/{os.getpid()}").open("a") as file:
+                file.write(f"{bits}\n")
+            time.sleep(0.02)
+        return function(bits, split)
+
+    network.function = listed
+    study = begin(f"sqlite:///{folder}/dse.db")
+    begun.wait()
+    study.run()
+
+
+def test_two_drivers_measure_no_design_twice(tmp_path):
+    begin(f"sqlite:///{tmp_path}/dse.db", judge="none").run()
+    fork = multiprocessing.get_context("fork")
+    begun = fork.Barrier(2)
+    drivers = [fork.Process(target=run_in, args=(str(tmp_path), begun)) for _ in range(2)]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join(60)
+    assert [driver.exitcode for driver in drivers] == [0, 0]
+    lists = [file.read_text().split() for file in tmp_path.glob("[0-9]*")]
+    assert sorted(int(bits) for one in lists for bits in one) == list(range(1, 9))
+    assert len(begin(f"sqlite:///{tmp_path}/dse.db").front.judged.rows) == 8
+
+
+def test_what_a_lost_driver_claimed_is_measured_by_the_next_run(tmp_path):
+    url = f"sqlite:///{tmp_path}/dse.db"
+    study = begin(url, judge="none")
+    study.run()
+    storage = study.engine.storage
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    lost = storage.enter("judged", Driver(host=here(), pid=dead.pid, started=""))
+    storage.record("judged", [claim_event(number, lost, 8) for number in range(8)])
+    begin(url).run()
+    assert sorted(of_split("test")) == list(range(1, 9))
+
+
+def test_what_another_living_driver_claimed_is_left_to_it(tmp_path):
+    url = f"sqlite:///{tmp_path}/dse.db"
+    study = begin(url, judge="none")
+    study.run()
+    storage = study.engine.storage
+    other = storage.enter("judged", Driver(host="elsewhere", pid=1, started=""))
+    storage.record("judged", [claim_event(number, other, 8) for number in range(4)])
+    begin(url).run()
+    assert len(of_split("test")) == 4
+    begin(url).judge()
+    assert sorted(of_split("test")) == list(range(1, 9))
+
+
+def test_a_merged_study_keeps_the_results_on_the_test_split():
+    storage = MemoryStorage()
+    study = begin(storage)
+    study.run()
+    copy = begin(storage, name="copy")
+    copy.run()
+    CALLS.clear()
+    dse.merge(study, copy, name="both", storage=storage)
+    merged = Study.load("both", storage)
+    assert merged.front.judged.rows == study.front.judged.rows
+    assert CALLS == []

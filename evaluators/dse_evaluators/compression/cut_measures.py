@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from dse.core.metric import Metric
+from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
+from dse.protocols import Evaluator
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.one_by_one import Found
 from dse_evaluators.workloads.models import MODELS, model_of
-from dse_evaluators.workloads.workload import check_split
+from dse_evaluators.workloads.on_test_split import OnTestSplit
+from dse_evaluators.workloads.resampling import RESAMPLES
+from dse_evaluators.workloads.workload import Split, check_split
 
 MEASURES: Mapping[str, Metric] = {
     metric.name: metric
@@ -45,3 +52,59 @@ def depth_of(model: str) -> int:
     """
     layers = [name.split(".") for name in model_of(model).layers]
     return len({parts[1] for parts in layers if parts[0] == "blocks"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedModel:
+    """Outputs of a changed model on a split, and its metrics other than the quality, by name."""
+
+    outputs: Single  # (n, k)
+    costs: Mapping[str, float]
+
+
+RunDesign = Callable[[Mapping[str, Value]], ChangedModel]
+"""Function that changes a model by a design, and runs it on the split of its evaluator."""
+
+
+def measure_changed(model: str, changed: ChangedModel, split: Split) -> dict[str, float]:
+    """Return the quality of a changed model, and its other metrics.
+
+    Raises:
+        EvaluationError: an output is infinite or not a number.
+    """
+    # Imported here: it takes seconds, and checking a study does not need it.
+    from dse_evaluators.compression import other_parameters
+
+    return {**other_parameters.judge_outputs(model, changed.outputs, split), **changed.costs}
+
+
+def evaluator_on_test_split(evaluator: Evaluator, model: str, run: RunDesign) -> Evaluator:
+    """Return an evaluator with resamples of its quality metrics.
+
+    Args:
+        evaluator: the evaluator with the option ``split: test``.
+        model: name of its model.
+        run: changes the model by a design, and runs it on the split ``test``.
+    """
+    return OnTestSplit(
+        evaluator=evaluator,
+        measure=_MeasureResampled(model=model, run=run),
+        resampled=sorted(model_of(model).metrics),
+        count=RESAMPLES,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MeasureResampled:
+    """Measurement of a design on the split ``test``, with resamples; it can be pickled."""
+
+    model: str
+    run: RunDesign
+
+    def __call__(self, design: Mapping[str, Value]) -> tuple[Found, Mapping[str, Floats]]:
+        # Imported here: it takes seconds, and checking a study does not need it.
+        from dse_evaluators.compression import other_parameters
+
+        changed = self.run(design)
+        resamples = other_parameters.resample_changed(self.model, changed, "test")
+        return Found(values=measure_changed(self.model, changed, "test")), resamples

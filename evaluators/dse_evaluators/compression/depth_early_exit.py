@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,13 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.compression.cut_measures import metrics_of
+from dse.protocols import Evaluator
+from dse_evaluators.compression.cut_measures import (
+    ChangedModel,
+    evaluator_on_test_split,
+    measure_changed,
+    metrics_of,
+)
 from dse_evaluators.compression.depth_dropped import (
     blocks_of,
     fitted_exit,
@@ -18,7 +25,7 @@ from dse_evaluators.compression.depth_dropped import (
     truncate_model,
 )
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.reading_table import NumberInput, one_of
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
@@ -78,7 +85,17 @@ class EarlyExit(
         """Return the metrics of the designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measure_design(self, design: Mapping[str, Value]) -> Found:
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return evaluator_on_test_split(held_out, self.model, held_out._run_design)  # noqa: SLF001
+
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        return measure_changed(self.model, self._run_design(design), self.split)
+
+    def _run_design(self, design: Mapping[str, Value]) -> ChangedModel:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -103,11 +120,11 @@ class EarlyExit(
             ]
         )
         own = {f"{at}.head": cut["head"] for at, cut in enumerate(cuts[:-1]) if heads == "fitted"}
-        return Found(
-            values={
-                **other_parameters.judge_outputs(self.model, left.outputs, self.split),
+        return ChangedModel(
+            outputs=left.outputs,
+            costs={
                 "size": float(other_parameters.size_bytes({**whole.parameters, **own})),
                 "computation": float(costs[left.exits].mean()),
                 "depth": float(left.exits.mean() + 1),
-            }
+            },
         )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
 from dse.core.batch import Batch
 from dse.core.metric import Metrics
 from dse.core.separable import Separable
 from dse.core.values import Value
+from dse.protocols import Evaluator
 from dse_evaluators.compression.block_features import dropped, group_blocks
-from dse_evaluators.compression.cut_measures import depth_of, metrics_of
+from dse_evaluators.compression.cut_measures import (
+    ChangedModel,
+    depth_of,
+    evaluator_on_test_split,
+    measure_changed,
+    metrics_of,
+)
 from dse_evaluators.compression.depth_dropped import KINDS, blocks_of, without
 from dse_evaluators.compression.template import members
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -75,14 +82,24 @@ class LayerDrop(
         """Return the metrics of the designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, self.provides, self._measure_design)
 
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return evaluator_on_test_split(held_out, self.model, held_out._run_design)  # noqa: SLF001
+
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        return measure_changed(self.model, self._run_design(design), self.split)
+
+    def _run_design(self, design: Mapping[str, Value]) -> ChangedModel:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
 
         whole = workload_of(self.model).parameters
         cut = without(whole, list_removals(design, blocks_of(whole)))
-        return other_parameters.measure_cut(self.model, cut, self.split)
+        return other_parameters.run_cut(self.model, cut, self.split)
 
 
 def list_removals(design: Mapping[str, Value], blocks: int) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
+from dse.protocols import Evaluator
 from dse_evaluators.compression.onnx_recipe import KNOBS, check_choice, onnx_recipe_of
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
@@ -17,6 +18,8 @@ from dse_evaluators.readings import check_readings
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
+from dse_evaluators.workloads.on_test_split import OnTestSplit
+from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Split, check_split
 
 MODELS = ("magika",)
@@ -108,15 +111,37 @@ class OnnxModels:
         """Return the metrics of n designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, METRICS, self._measure_design, uncertain=("latency",))
 
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return OnTestSplit(
+            evaluator=held_out,
+            measure=held_out._measure_resampled,  # noqa: SLF001 - of this class
+            resampled=CLASSIFIER,
+            count=RESAMPLES,
+            uncertain=("latency",),
+        )
+
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
+        return self._measure(design)[0]
+
+    def _measure_resampled(self, design: Mapping[str, Value]) -> tuple[Found, Mapping[str, Floats]]:
+        return self._measure(design, resampled=True)
+
+    def _measure(
+        self, design: Mapping[str, Value], *, resampled: bool = False
+    ) -> tuple[Found, Mapping[str, Floats]]:
         # Imported here: onnx and onnxruntime are optional, and checking a study needs neither.
         from dse_evaluators.compression import onnx_runner
 
         knobs = {name: design[name] for name in self.optional if name in design}
         timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
         recipe = onnx_recipe_of({**knobs, **self._fixed})
-        reading = onnx_runner.measure_recipe(recipe, timing, self.split)
-        return Found(values=reading.metrics, errors={"latency": reading.latency_error_s})
+        reading = onnx_runner.measure_recipe(recipe, timing, self.split, resampled=resampled)
+        errors = {"latency": reading.latency_error_s}
+        return Found(values=reading.metrics, errors=errors), reading.resamples
 
     @property
     def _fixed(self) -> dict[str, Value]:

@@ -9,11 +9,12 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from dse.core.values import Floats
 from dse_evaluators.compression.onnx_recipe import (
     CALIBRATIONS,
     DYNAMIC,
@@ -29,6 +30,7 @@ from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.magika import Magika, log_shares, magika
 from dse_evaluators.workloads.magika_files import Tokens
 from dse_evaluators.workloads.onnx_runtime import Session, all_initializers, library
+from dse_evaluators.workloads.resampling import resample_quality
 from dse_evaluators.workloads.weight_cache import Arrays, folder, load_or_make
 from dse_evaluators.workloads.workload import Split
 
@@ -37,15 +39,25 @@ from dse_evaluators.workloads.workload import Split
 class OnnxMeasurement:
     """Metrics of one ONNX file, and the standard error of its latency [s].
 
-    All metrics except the latency are reproducible.
+    All metrics except the latency are reproducible. ``resamples`` are the quality metrics on
+    resamples of the examples, (b,) by name, where asked for.
     """
 
     metrics: dict[str, float]
     latency_error_s: float
+    resamples: dict[str, Floats] = field(default_factory=dict)
 
 
-def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> OnnxMeasurement:
+def measure_recipe(
+    recipe: OnnxRecipe, timing: Timing, split: Split, *, resampled: bool = False
+) -> OnnxMeasurement:
     """Measure quality, sizes and latency of the magika network with these settings.
+
+    Args:
+        recipe: the settings.
+        timing: the rounds of the latency.
+        split: the examples for the quality.
+        resampled: measure the quality on resamples of the examples, too.
 
     Raises:
         PluginError: an asset, onnx or onnxruntime is not installed.
@@ -56,14 +68,16 @@ def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> OnnxMeas
     path = file_of(workload, recipe)
     whole = file_of(workload, OnnxRecipe())
     level = OPTIMIZATIONS[recipe.optimization]
-    quality = workload.quality(
-        _outputs(workload, path, level, split), _outputs(workload, whole, level, split), split
-    )
+    outputs = (_outputs(workload, path, level, split), _outputs(workload, whole, level, split))
+    quality = workload.quality(*outputs, split)
+    resamples = resample_quality(workload, *outputs, split) if resampled else {}
     model = path.read_bytes()
     latency_s, error_s = _latency_s(workload, Session(model, level), timing, split)
     sizes = {"size": float(len(model)), "weight_size": weight_bytes(workload, recipe, model)}
     return OnnxMeasurement(
-        metrics={**quality, **sizes, "latency": latency_s}, latency_error_s=error_s
+        metrics={**quality, **sizes, "latency": latency_s},
+        latency_error_s=error_s,
+        resamples=resamples,
     )
 
 

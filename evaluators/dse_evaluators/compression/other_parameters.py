@@ -8,13 +8,16 @@ from functools import cache
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dse.core.values import Floats
 from dse.errors import EvaluationError
+from dse_evaluators.compression.cut_measures import ChangedModel
 from dse_evaluators.compression.operators.bundle import bundle_layers
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.recipe_runner import deviation
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.character_lm import CONTEXT
 from dse_evaluators.workloads.models import workload_of
+from dse_evaluators.workloads.resampling import resample_quality
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 LOOKED_UP = "embed"
@@ -55,17 +58,18 @@ def calibration(model: str) -> Mapping[str, Single]:
         return workload_of(model).calibration()
 
 
-def measure_cut(model: str, parameters: Parameters, split: Split) -> dict[str, float]:
-    """Return quality, size [B] and relative multiplications of a model with these parameters.
+def run_cut(model: str, parameters: Parameters, split: Split) -> ChangedModel:
+    """Return outputs, size [B] and relative multiplications of a model with these parameters."""
+    size, work_done = float(size_bytes(parameters)), computation(model, parameters)
+    return ChangedModel(
+        outputs=outputs(model, parameters, split),
+        costs={"size": size, "computation": work_done},
+    )
 
-    Raises:
-        EvaluationError: an output is infinite or not a number.
-    """
-    return {
-        **judge_outputs(model, outputs(model, parameters, split), split),
-        "size": float(size_bytes(parameters)),
-        "computation": computation(model, parameters),
-    }
+
+def resample_changed(model: str, changed: ChangedModel, split: Split) -> dict[str, Floats]:
+    """Return the quality metrics of a changed model on resamples of a split, (b,) by name."""
+    return resample_quality(workload_of(model), changed.outputs, reference(model, split), split)
 
 
 def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Uncompressed network, with its outputs on the calibration and held-out images."""
+"""Uncompressed network, with its outputs on the calibration images and on those of a split."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.digits_cnn import load_weights
+from dse_evaluators.workloads.images import halve_examples
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import (
     Affines,
@@ -21,13 +22,14 @@ from dse_evaluators.workloads.network import (
     stages,
 )
 from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.workload import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """Uncompressed network, and images to calibrate and measure compressed versions of it.
 
-    It is built once per process.
+    It is built once per process and split.
 
     ``outputs`` are each layer's outputs on the calibration images, before ReLU and pooling.
     """
@@ -36,25 +38,27 @@ class Reference:
     affines: Affines
     calibration: Tensor  # (c, 1, height, width)
     outputs: tuple[Tensor, ...]  # each (c, filters, ...)
-    images: Tensor  # (n, 1, height, width), held out
+    images: Tensor  # (n, 1, height, width), of the split
     labels: Tensor  # (n,)
-    log_probabilities: Tensor  # (n, classes), of the held-out images
+    log_probabilities: Tensor  # (n, classes), of the images
 
 
 @cache
-def reference(model: str) -> Reference:
+def reference(model: str, split: Split = "search") -> Reference:
     """Return the uncompressed network of a model with its data, trained if not in the cache.
 
-    The model is one of :data:`MAKERS`.
+    The model is one of :data:`MAKERS`; ``search`` and ``test`` halve the held-out images.
     """
-    return MAKERS[model]()
+    return MAKERS[model](split)
 
 
-def _digits_cnn() -> Reference:
+def _digits_cnn(split: Split) -> Reference:
     data = digits()
+    search, test = halve_examples(data.held_out)
+    examples = {"search": search, "test": test}[split]
     network, affines = stages(DIGITS_CNN), load_weights()
     calibration = torch.tensor(data.calibration.images)
-    images = torch.tensor(data.held_out.images)
+    images = torch.tensor(examples.images)
     outputs = []
     with deterministic(), torch.inference_mode():
         signal = calibration
@@ -68,9 +72,9 @@ def _digits_cnn() -> Reference:
         calibration=calibration,
         outputs=tuple(outputs),
         images=images,
-        labels=torch.tensor(data.held_out.labels),
+        labels=torch.tensor(examples.labels),
         log_probabilities=torch.log_softmax(logits.double(), dim=1),
     )
 
 
-MAKERS: Mapping[str, Callable[[], Reference]] = {"digits-cnn": _digits_cnn}
+MAKERS: Mapping[str, Callable[[Split], Reference]] = {"digits-cnn": _digits_cnn}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
 from dse.core.batch import Batch
@@ -11,8 +11,16 @@ from dse.core.metric import Metrics
 from dse.core.separable import Separable
 from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
+from dse.protocols import Evaluator
 from dse_evaluators.compression.block_features import group_blocks, removed_stream
-from dse_evaluators.compression.cut_measures import MEASURES, depth_of, metrics_of
+from dse_evaluators.compression.cut_measures import (
+    MEASURES,
+    ChangedModel,
+    depth_of,
+    evaluator_on_test_split,
+    measure_changed,
+    metrics_of,
+)
 from dse_evaluators.compression.sliced_stream import DIRECTIONS, restore_tables, slice_tables
 from dse_evaluators.compression.template import members
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -85,7 +93,17 @@ class Sliced(
         """Return the metrics of n designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, self.provides, self._measure_design)
 
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return evaluator_on_test_split(held_out, self.model, held_out._run_design)  # noqa: SLF001
+
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        return measure_changed(self.model, self._run_design(design), self.split)
+
+    def _run_design(self, design: Mapping[str, Value]) -> ChangedModel:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -102,7 +120,7 @@ class Sliced(
         records = slice_tables(
             whole.parameters, other_parameters.calibration(self.model), shares, directions
         )
-        return other_parameters.measure_cut(self.model, restore_tables(records), self.split)
+        return other_parameters.run_cut(self.model, restore_tables(records), self.split)
 
 
 def _removed_stream(model: str, batch: Batch) -> Floats:

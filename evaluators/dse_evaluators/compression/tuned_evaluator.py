@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, PluginError
+from dse.protocols import Evaluator
+from dse_evaluators.compression.cut_measures import (
+    ChangedModel,
+    evaluator_on_test_split,
+    measure_changed,
+)
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.names import format_of
-from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.reading_table import CheckedInput, NumberInput, one_of
 from dse_evaluators.readings import number_format
 from dse_evaluators.workloads.editions import edition_of
@@ -88,7 +95,17 @@ class TunedCorrection(
         """Return the metrics of n designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measure_design(self, design: Mapping[str, Value]) -> Found:
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return evaluator_on_test_split(held_out, MODEL, held_out._run_design)  # noqa: SLF001
+
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        return measure_changed(MODEL, self._run_design(design), self.split)
+
+    def _run_design(self, design: Mapping[str, Value]) -> ChangedModel:
         # Imported here: torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters, tuned_correction
         from dse_evaluators.compression.operators.dense import Dense
@@ -114,10 +131,10 @@ class TunedCorrection(
         given = other_parameters.outputs(MODEL, {**whole.parameters, **small}, self.split)
         numbers = sum(array.size for array in small.values())
         bits = sum(record.cost.stored for record in records.values())
-        return Found(
-            values={
-                **other_parameters.judge_outputs(MODEL, given, self.split),
+        return ChangedModel(
+            outputs=given,
+            costs={
                 "size": float(other_parameters.size_bytes(whole.parameters, records)),
                 "bits_per_weight": bits / numbers,
-            }
+            },
         )

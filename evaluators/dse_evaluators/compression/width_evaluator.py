@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dse.core.batch import Batch
@@ -11,12 +11,19 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.separable import Separable
 from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
+from dse.protocols import Evaluator
 from dse_evaluators.compression.block_features import (
     group_blocks,
     removed_fractions,
     removed_weights,
 )
-from dse_evaluators.compression.cut_measures import depth_of, metrics_of
+from dse_evaluators.compression.cut_measures import (
+    ChangedModel,
+    depth_of,
+    evaluator_on_test_split,
+    measure_changed,
+    metrics_of,
+)
 from dse_evaluators.compression.template import members
 from dse_evaluators.compression.width_narrowed import REPAIRS, Width, narrow_blocks
 from dse_evaluators.one_by_one import one_by_one
@@ -103,7 +110,17 @@ class Narrowed:
         """Return the metrics of n designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, self.provides, self._measure_design)
 
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return evaluator_on_test_split(held_out, self.model, held_out._run_design)  # noqa: SLF001
+
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        return measure_changed(self.model, self._run_design(design), self.split)
+
+    def _run_design(self, design: Mapping[str, Value]) -> ChangedModel:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -114,7 +131,7 @@ class Narrowed:
         inputs = other_parameters.calibration(self.model) if repair == "refitted" else None
         whole = workload_of(self.model).parameters
         cut = narrow_blocks(whole, widths(design, depth_of(self.model)), inputs, head=HEAD)
-        return other_parameters.measure_cut(self.model, cut, self.split)
+        return other_parameters.run_cut(self.model, cut, self.split)
 
 
 def _removed_weights(model: str, batch: Batch) -> Floats:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse.errors import DseError
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.workloads.workload import Split, Workload
+from dse_evaluators.workloads.judging import Labels, Table
+from dse_evaluators.workloads.workload import Split
 
 RESAMPLES = 200
 """Number of resamples: a standard error is then known to 5 % of itself."""
@@ -24,8 +28,48 @@ Measure = Callable[[Ints], Mapping[str, float]]
 """Function from places of examples, with repetitions, to quality metrics."""
 
 
+class HasQuality(Protocol):
+    """Examples of splits, and the quality metrics of a model's outputs for them."""
+
+    def count_examples(self, split: Split) -> int:
+        """Return the number of examples of a split."""
+        ...
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        """Return the quality metrics of outputs, on all examples or on the chosen ones."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledOutputs:
+    """Labels of the examples of one split, and the function that compares outputs with them.
+
+    Args:
+        labels: label of each row of outputs, (n,).
+        score: function of outputs, reference and labels; it returns the quality metrics.
+        each: number of consecutive rows that belong to one example.
+    """
+
+    labels: Labels
+    score: Callable[[Table, Table, Labels], Mapping[str, float]]
+    each: int = 1
+
+    def count_examples(self, split: Split) -> int:  # noqa: ARG002 - the labels are of one split
+        """Return the number of examples."""
+        return len(self.labels) // self.each
+
+    def quality(
+        self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
+    ) -> Mapping[str, float]:
+        """Return the quality metrics of outputs, on all examples or on the chosen ones."""
+        rows = expand_examples(chosen, len(self.labels), self.count_examples(split))
+        return self.score(outputs[rows], reference[rows], self.labels[rows])
+
+
 def resample_quality(
-    workload: Workload,
+    workload: HasQuality,
     outputs: Single,  # (n, k)
     reference: Single,  # (n, k)
     split: Split,
@@ -37,7 +81,7 @@ def resample_quality(
     class does not occur.
 
     Args:
-        workload: the model and its examples.
+        workload: the examples and their quality metrics.
         outputs: outputs of the compressed model on the split.
         reference: outputs of the uncompressed model on the split.
         split: the split.
@@ -83,7 +127,8 @@ def _measure_each(
     found: list[Mapping[str, float]] = []
     for chosen in draws:
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # a mean over none of a class
                 found.append(measure(chosen))
         except (ArithmeticError, ValueError, DseError):
             return {}

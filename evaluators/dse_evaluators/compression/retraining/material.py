@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.descent import Augmented, LearningRateSchedule
-from dse_evaluators.compression.retraining.retrained_networks import MODELS
+from dse_evaluators.compression.retraining.retrained_networks import MODELS, TAIL, Circumstances
 from dse_evaluators.compression.retraining.teaching import Teaching
 from dse_evaluators.workloads import digits_cnn, mnist_cnn
 from dse_evaluators.workloads.digits import digits
@@ -33,13 +33,12 @@ from dse_evaluators.workloads.network import (
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, Shapes, load_or_make
 
-TAIL = (5, 6, 7, 8, 9)
-
 _EPOCHS = 60
 
 _RATE = 0.05
 
-_COPIES = 4  # of each evaluated image, with different noise each
+COPIES = 4
+"""Copies of each evaluated image, with different noise each; all images, then all again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +83,6 @@ _PICTURES: Mapping[str, Callable[[], Pictures]] = {
     "digits-mlp": _digits_mlp,
     "mnist-cnn": _mnist_cnn,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """Conditions of a retraining: model, fraction of tail-class images, and image noise.
-
-    Only a fraction ``tail_keep`` of the training images of the rare classes (:data:`TAIL`) is used;
-    ``noise`` is the standard deviation of normal noise on all pixels, where white is 1.
-    """
-
-    model: str = "digits-cnn"
-    tail_keep: float = 1.0
-    noise: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,9 +229,9 @@ def _lot(examples: ImageDataset, noise: float, *, seed: int) -> Lot:
     if not noise:
         return Lot(images=images, labels=labels)
     chance = torch.Generator().manual_seed(seed)
-    images = images.repeat(_COPIES, 1, 1, 1)
+    images = images.repeat(COPIES, 1, 1, 1)
     noisy = images + noise * torch.randn(images.shape, generator=chance)
-    return Lot(images=noisy, labels=labels.repeat(_COPIES))
+    return Lot(images=noisy, labels=labels.repeat(COPIES))
 
 
 def _name(circumstances: Circumstances, train: ImageDataset, seed: int) -> str:

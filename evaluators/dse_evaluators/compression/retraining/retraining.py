@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Value
+from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.compression.retraining.retrained_networks import MODELS
+from dse.protocols import Evaluator
+from dse_evaluators.compression.retraining.retrained_networks import MODELS, Circumstances
 from dse_evaluators.compression.retraining.retraining_knobs import (
     KNOBS,
+    Knobs,
     check_knob,
     knobs_of,
     read_by,
 )
-from dse_evaluators.one_by_one import one_by_one
+from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.readings import check_readings
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
+from dse_evaluators.workloads.on_test_split import OnTestSplit
+from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Split, check_split
 
 METRICS: Mapping[str, Metric] = {
@@ -36,6 +40,9 @@ METRICS: Mapping[str, Metric] = {
         )
     },
 }
+
+QUALITIES = tuple(sorted(METRICS.keys() - {"size", "inference_flops", "training_flops"}))
+"""Metrics that depend on the split."""
 
 
 @dataclass(kw_only=True)
@@ -105,18 +112,38 @@ class Retraining:
         """Return the metrics of n designs, (n,) by name; each design is measured separately."""
         return one_by_one(batch, METRICS, self._measure_design)
 
+    def test_evaluator(self) -> Evaluator | None:
+        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        if self.split == "test":
+            return None
+        held_out = replace(self, split="test")
+        return OnTestSplit(
+            evaluator=held_out,
+            measure=held_out._measure_resampled,  # noqa: SLF001 - of this class
+            resampled=QUALITIES,
+            count=RESAMPLES,
+        )
+
     def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # Imported here: torch takes seconds to import, and checking a study does not need it.
         from dse_evaluators.compression.retraining import retraining_runner
-        from dse_evaluators.compression.retraining.material import Circumstances
 
+        return retraining_runner.measure_network(*self._settings(design), self.split)
+
+    def _measure_resampled(self, design: Mapping[str, Value]) -> tuple[Found, Mapping[str, Floats]]:
+        # Imported here: torch takes seconds to import, and checking a study does not need it.
+        from dse_evaluators.compression.retraining import retraining_runner
+
+        settings = self._settings(design)
+        values = retraining_runner.measure_network(*settings, self.split)
+        return Found(values=values), retraining_runner.resample_network(*settings, self.split)
+
+    def _settings(self, design: Mapping[str, Value]) -> tuple[Circumstances, Knobs]:
         read = {name: design[name] for name in self.optional if name in design}
         circumstances = Circumstances(
             model=self.model, tail_keep=float(self.tail_keep), noise=float(self.noise)
         )
-        return retraining_runner.measure_network(
-            circumstances, knobs_of(read, self.knobs), self.split
-        )
+        return circumstances, knobs_of(read, self.knobs)
 
 
 def _check_between(name: str, value: object, low: float, high: float) -> None:

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
+from dse.core.values import Floats
 from dse.errors import EvaluationError
 from dse_evaluators.compression.retraining.descent import BATCH, updates_per_epoch
 from dse_evaluators.compression.retraining.group_lasso import group_lasso
@@ -17,8 +18,7 @@ from dse_evaluators.compression.retraining.lagrangian import l_c
 from dse_evaluators.compression.retraining.low_rank import factors, low_rank, train_with_distortion
 from dse_evaluators.compression.retraining.magnitude import gradual, magnitude, train_with_mask
 from dse_evaluators.compression.retraining.material import (
-    TAIL,
-    Circumstances,
+    COPIES,
     Lot,
     Material,
     as_affines,
@@ -26,6 +26,7 @@ from dse_evaluators.compression.retraining.material import (
     shapes_of,
 )
 from dse_evaluators.compression.retraining.operation_counts import forward_flop, training_flop
+from dse_evaluators.compression.retraining.retrained_networks import TAIL, Circumstances
 from dse_evaluators.compression.retraining.retraining_knobs import METHODS as READS
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
 from dse_evaluators.compression.retraining.storing import count_weights, read_network, store_network
@@ -36,9 +37,11 @@ from dse_evaluators.compression.retraining.trained import (
     teaching_of,
     tensors_of,
 )
+from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import judging
 from dse_evaluators.workloads.image_training import as_arrays
 from dse_evaluators.workloads.network import Affines, forward
+from dse_evaluators.workloads.resampling import LabelledOutputs, resample_quality
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 from dse_evaluators.workloads.workload import Split
@@ -71,23 +74,46 @@ def measure_network(circumstances: Circumstances, knobs: Knobs, split: Split) ->
     given = material(circumstances, knobs.seed)
     result = train_network(circumstances, knobs)
     record = store_network(result, given.layers, knobs)
-    lot: Lot = getattr(given, split)
-
-    def says(affines: Affines) -> judging.Table:
-        with deterministic(), torch.inference_mode():
-            return forward(given.network, affines, lot.images).numpy()
-
-    ours, whole = says(read_network(record, given.layers)), says(given.whole)
-    labels = lot.labels.numpy()
+    ours, whole, labels = _compare(given, read_network(record, given.layers), split)
     shown = updates_per_epoch(len(given.labels)) * BATCH
     taught = teaching_of(knobs).has_teacher
     return {
-        **judging.measure_classifier(ours, whole, labels),
-        **_by_class(ours, whole, labels),
+        **_quality(ours, whole, labels),
         "size": record.cost.total / 8,
         "inference_flops": float(forward_flop(np.array(count_weights(record)), given.layers)),
         "training_flops": training_flop(result.weights, given.layers, shown, taught=taught),
     }
+
+
+def resample_network(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, Floats]:
+    """Return the quality of a retrained network on resamples of a split's images, (b,) by name.
+
+    Copies of an image with different noise are drawn together.
+    """
+    given = material(circumstances, knobs.seed)
+    record = store_network(train_network(circumstances, knobs), given.layers, knobs)
+    tables = _compare(given, read_network(record, given.layers), split)
+    each = COPIES if circumstances.noise else 1
+    ordered = np.arange(len(tables[2])).reshape(each, -1).T.ravel()  # copies of an image in a row
+    ours, whole, labels = (table[ordered] for table in tables)
+    examples = LabelledOutputs(labels=labels, score=_quality, each=each)
+    return resample_quality(examples, ours, whole, split)
+
+
+def _compare(
+    given: Material, small: Affines, split: Split
+) -> tuple[Single, Single, judging.Labels]:
+    """Return the logits of a network and of the uncompressed one, and the labels of a split."""
+    lot: Lot = getattr(given, split)
+    with deterministic(), torch.inference_mode():
+        ours, whole = (
+            forward(given.network, affines, lot.images).numpy() for affines in (small, given.whole)
+        )
+    return ours, whole, lot.labels.numpy()
+
+
+def _quality(ours: judging.Table, whole: judging.Table, labels: judging.Labels) -> dict[str, float]:
+    return {**judging.measure_classifier(ours, whole, labels), **_by_class(ours, whole, labels)}
 
 
 def _by_class(

@@ -9,9 +9,9 @@ import torch
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
 from dse_evaluators.compression.operators.record import Record
-from dse_evaluators.compression.retraining.material import Circumstances, material
+from dse_evaluators.compression.retraining.material import material
 from dse_evaluators.compression.retraining.operation_counts import training_flop
-from dse_evaluators.compression.retraining.retrained_networks import DIGITS_MLP
+from dse_evaluators.compression.retraining.retrained_networks import DIGITS_MLP, Circumstances
 from dse_evaluators.compression.retraining.retraining import Retraining
 from dse_evaluators.compression.retraining.retraining_knobs import METHODS, Knobs, knobs_of
 from dse_evaluators.compression.retraining.retraining_runner import METHODS as MAKERS
