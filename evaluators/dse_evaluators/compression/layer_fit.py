@@ -18,7 +18,8 @@ from dse_evaluators.compression.operators import masks, prune
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.dense import axis_of
 from dse_evaluators.compression.operators.products import check_rank
-from dse_evaluators.compression.operators.recipe import pair, parts, whole
+from dse_evaluators.compression.operators.recipe_words import pair, parts, whole
+from dse_evaluators.compression.operators.thinning import PruningArgument
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.names import format_of
 
@@ -78,8 +79,7 @@ def _rank(argument: str, table: tuple[int, int]) -> None:
 
 
 def _n_of_m(argument: str, table: tuple[int, int]) -> None:
-    kept, of = (whole(side) for side in pair(argument, "2/4"))
-    prune.n_of_m(np.zeros((1, table[1]), dtype=np.float32), kept, of)
+    PruningArgument.of("n-of-m", argument).pattern.check(table[1])
 
 
 def _blocks(argument: str, table: tuple[int, int]) -> None:

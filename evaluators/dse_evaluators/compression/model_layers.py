@@ -17,6 +17,7 @@ from dse_evaluators.compression.operators import bundle, dense
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.operators.record import Record, Section, StorageCost, Use
+from dse_evaluators.compression.operators.thinning import uses_inputs
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.models import ModelRef, model_of, workload_of
@@ -137,7 +138,7 @@ def _factors(model: ModelRef, layer: str, recipe: str) -> Single:
 
 def needs_calibration(recipe: str) -> bool:
     """Return whether a compression recipe uses a layer's calibration inputs."""
-    return _operator(recipe) in _CALIBRATED
+    return _operator(recipe) in _CALIBRATED or any(map(uses_inputs, recipe.split(">")))
 
 
 def _operator(recipe: str) -> str:

@@ -55,10 +55,11 @@ class ByRecipe:
             Python, a ``torch.nn.Module``; see ``docs/how-to/own-model.md``.
         recipe: operators for each layer, such as ``format {bits}`` or ``prune 0.5 > huffman
             kmeans:4``; ``keep`` leaves a layer in single precision. Optional first operators set
-            weights to zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``, ``low-rank-mask
-            16/0.1``. The last operator stores the weights: ``format``, ``huffman``, ``bloomier
-            4/8``, ``xor 24/240``, or, without pruning before it, ``gptq``, ``gptq-act-order``,
-            ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2``, ``smooth
+            weights to zero: ``prune 0.1``, ``n-of-m 2/4`` (by magnitude, or with a method, as in
+            ``n-of-m 2/4/wanda`` and ``prune 0.5/sparsegpt``), ``blocks 0.5/4x4``,
+            ``low-rank-mask 16/0.1``. The last operator stores the weights: ``format``, ``gptq``,
+            ``gptq-act-order``, ``huffman``, ``bloomier 4/8``, ``xor 24/240``; after pruning,
+            ``masked``; without pruning before it, ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2``, ``smooth
             0.5/int8:channel`` (which also rescales the inputs that ``activations`` rounds),
             ``tucker-2 8x8/fp16``, ``cp 8/fp16``.
         layers: recipes of other layers, by name pattern; the first match applies.

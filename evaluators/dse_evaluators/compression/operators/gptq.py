@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.values import Floats, Ints
+from dse.core.values import Floats, Ints, Mask
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import dense
+from dse_evaluators.compression.operators.calibrated_masks import MaskSelection, SparsityPattern
+from dse_evaluators.compression.operators.column_pass import AT_ONCE, compensate_columns
 from dse_evaluators.compression.operators.inputs import check_inputs, inverse_factor, moments
+from dse_evaluators.compression.operators.masked_codes import of_kept_codes
+from dse_evaluators.compression.operators.masks import MaskCode
 from dse_evaluators.compression.operators.record import Record, table_of
 from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.format import Encoded, Format
 from dse_evaluators.formats.lattice import Lattice
 from dse_evaluators.formats.layout import BlockLayout
 from dse_evaluators.formats.names import format_of
-
-_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +53,62 @@ class Gptq:
         Raises:
             EvaluationError: the inputs do not fit, or the format has no fixed scales per column.
         """
+        form, encoded, _ = self._encode(weight, inputs, None)
+        axis = dense.axis_of(weight.shape)
+        whole = Encoded(shape=weight.shape, axis=axis, codes=encoded.codes, sides=encoded.sides)
+        return dense.of_codes(form, whole)
+
+    def encode_kept(
+        self, weight: Single, inputs: Single, keep: SparsityPattern | Mask, places: MaskCode
+    ) -> Record:
+        """Prune and encode in one pass, so that the kept weights compensate both errors.
+
+        Args:
+            weight: weights before pruning, (outputs, ...).
+            inputs: calibration inputs, (n, inputs).
+            keep: the mask, (outputs, inputs), or the pattern of a mask that SparseGPT selects.
+            places: encoder of the mask.
+
+        Source:
+            Frantar, Alistarh: SparseGPT: Massive Language Models Can Be Accurately Pruned in
+            One-Shot, ICML 2023, section 3.5 (joint sparsification and quantization).
+
+        Raises:
+            EvaluationError: the inputs do not fit, the format has no fixed scales per column, or
+                a mask is to be selected in activation order.
+        """
+        if self.act_order and isinstance(keep, SparsityPattern):
+            raise EvaluationError(
+                "sparsegpt selects its mask from left to right, not in activation order",
+                hint="'gptq', or a mask by magnitude or wanda",
+            )
+        form, encoded, mask = self._encode(weight, inputs, keep)
+        return of_kept_codes(form, encoded, places(mask), weight.shape)
+
+    def _encode(
+        self, weight: Single, inputs: Single, keep: SparsityPattern | Mask | None
+    ) -> tuple[Format, Encoded, Mask]:
+        """Return the format, the codes of the layer as a table, and the mask of kept weights."""
         table = table_of(weight)
         check_inputs(table, inputs)
+        if isinstance(keep, SparsityPattern):
+            keep.check(table.shape[1])
         form = format_of(self.text)
         axis = dense.axis_of(table.shape)
         layout = BlockLayout.of(table.shape, axis, form.scaling.span, short=form.short)
-        sides, lattice = form.scaling.fit(layout.table(table), form.grid)
+        scaled = np.where(keep, table, np.float32(0)) if isinstance(keep, np.ndarray) else table
+        sides, lattice = form.scaling.fit(layout.table(scaled), form.grid)
         grid = _Columns(form=form, lattice=lattice, layout=layout, table=table)
         second = moments(inputs)
         order = np.arange(len(second))
         if self.act_order:
             order = np.argsort(-np.diag(second), kind="stable")
-        grid.choose(inverse_factor(second[np.ix_(order, order)], self.damping), order)
+        factor = inverse_factor(second[np.ix_(order, order)], self.damping)
+        mask = grid.choose(factor, order, keep)
         encoded = Encoded(shape=table.shape, axis=axis, codes=grid.codes.T.ravel(), sides=sides)
-        if not np.array_equal(form.decode(encoded), grid.given.T):
+        if not np.array_equal(np.where(mask, form.decode(encoded), 0), grid.given.T):
             raise EvaluationError(f"gptq cannot use {self.text!r}: it has no fixed grid per column")
-        whole = Encoded(
-            shape=weight.shape,
-            axis=dense.axis_of(weight.shape),
-            codes=encoded.codes,
-            sides=sides,
-        )
-        return dense.of_codes(form, whole)
+        return form, encoded, mask
 
 
 class _Columns:
@@ -96,23 +132,32 @@ class _Columns:
         self,
         factor: Floats,  # (inputs, inputs), upper, in the order of the columns
         order: Ints,  # (inputs,)
-    ) -> None:
-        """Quantize the columns in order; compensate each column's error in the later columns."""
-        count, outputs = self._left.shape
-        self._left = self._left[order]
-        for start in range(0, count, _AT_ONCE):
-            end = min(start + _AT_ONCE, count)
-            errors = np.zeros((end - start, outputs))
-            for place in range(start, end):
-                values = self._snap(self._left[place], int(order[place]))
-                error = (self._left[place] - values) / factor[place, place]
-                errors[place - start] = error
-                after = slice(place + 1, end)
-                self._left[after] -= np.outer(factor[place, after], error)
-            self._left[end:] -= factor[start:end, end:].T @ errors
+        keep: SparsityPattern | Mask | None,
+    ) -> Mask:
+        """Quantize the columns in order; compensate each column's error in the later columns.
 
-    def _snap(self, wanted: Floats, column: int) -> Single:
-        """Round the weights of one column, (outputs,), to the nearest values of the format."""
+        Returns:
+            The mask of the kept weights, (outputs, inputs).
+        """
+        self._left = left = self._left[order]
+        selection = None
+        mask = np.ones(left.shape, dtype=np.bool_)
+        if isinstance(keep, SparsityPattern):
+            selection = MaskSelection(keep, left, np.diag(factor))
+            mask = selection.mask
+        elif keep is not None:
+            mask = np.ascontiguousarray(keep.T[order])
+
+        def settle(place: int) -> Floats:
+            kept = mask[place] if selection is None else selection.kept(place)
+            return self._snap(left[place], int(order[place]), kept)
+
+        at_once = AT_ONCE if selection is None else selection.at_once
+        compensate_columns(left, factor, settle, at_once=at_once)
+        return np.asarray(mask[np.argsort(order)].T)
+
+    def _snap(self, wanted: Floats, column: int, kept: Mask) -> Floats:
+        """Round the kept weights of one column, (outputs,), to the nearest values of the format."""
         rows = slice(0, 1) if self._whole else slice(column // self._block, None, self._across)
         values = wanted.astype(np.float32)
         values = values[None, :] if self._whole else values[:, None]
@@ -122,5 +167,5 @@ class _Columns:
         self.codes[column] = self._lattice.codes(values, rows).ravel()
         if self._lattice.back is not None:
             values = values * self._lattice.back[rows]
-        self.given[column] = values.ravel()
-        return self.given[column]
+        self.given[column] = np.where(kept, values.ravel(), np.float32(0))
+        return self.given[column].astype(np.float64)

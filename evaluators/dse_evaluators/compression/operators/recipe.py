@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-import numpy as np
-
 from dse.errors import SpecError, nearest
-from dse_evaluators.compression.operators import masks, prune, svd
-from dse_evaluators.compression.operators.binary_index import BinaryIndex
+from dse_evaluators.compression.operators import masks, svd
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.corrected import correct_layer
 from dse_evaluators.compression.operators.cp import cp
@@ -19,26 +16,37 @@ from dse_evaluators.compression.operators.dense import Dense
 from dse_evaluators.compression.operators.gptq import Gptq
 from dse_evaluators.compression.operators.huffman import Entropy
 from dse_evaluators.compression.operators.input_scaling import Awq, smooth_layer
+from dse_evaluators.compression.operators.masked_codes import round_kept
 from dse_evaluators.compression.operators.reading import restore_tensor
+from dse_evaluators.compression.operators.recipe_words import pair, parts, share, whole
 from dse_evaluators.compression.operators.record import Record, Store, table_of
 from dse_evaluators.compression.operators.sparse import SparseStore
+from dse_evaluators.compression.operators.thinning import THINNING, Thinned
 from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
 
 Row = TypeVar("Row")
 
-_PAIR = 2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContext:
     """Input of a recipe's last operator: layer weights, calibration inputs and its argument."""
 
-    weight: Single
+    thinned: Thinned
+    before: Single  # weights before the pruning operators
     inputs: Single | None
-    places: masks.MaskCode | None  # encoder of the mask, if an operator before it pruned
     argument: str
+
+    @property
+    def weight(self) -> Single:
+        """Weights of the layer, (outputs, ...), with zeros where operators before it pruned."""
+        return self.thinned.weight
+
+    @property
+    def places(self) -> masks.MaskCode | None:
+        """Encoder of the mask; None if no operator before it pruned."""
+        return self.thinned.places
 
     @property
     def seen(self) -> Single:
@@ -61,19 +69,21 @@ class OperatorContext:
 def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
     """Compress a layer by a sequence of operators, such as ``prune 0.1 > huffman kmeans:4``.
 
-    Operators before the last set weights to zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks
-    0.5/4x4``, ``low-rank-mask 16/0.1``. The last stores the weights: ``format int4:group=32``,
-    ``huffman kmeans:4``, ``bloomier 4/8``, ``xor 24/240`` (signs and one scale); or, without
-    pruning, ``gptq int4:group=32``, ``gptq-act-order int4:group=32`` (columns in descending
-    order of their inputs' second moments), ``awq int4:group=32``, ``svd 16/fp16``, ``whitened
-    16/fp16``, ``corrected 8/int2:group=32,asym``, ``smooth 0.5/int8:channel``; for convolutions
-    ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
+    Operators before the last set weights to zero: ``prune 0.1``, ``n-of-m 2/4``, both also with
+    the method that selects the weights, as in ``prune 0.5/wanda``, ``n-of-m 2/4/sparsegpt``;
+    ``blocks 0.5/4x4``, ``low-rank-mask 16/0.1``. The last stores the weights: ``format
+    int4:group=32``, ``gptq int4:group=32``, ``gptq-act-order int4:group=32`` (columns in
+    descending order of their inputs' second moments), ``huffman kmeans:4``, ``bloomier 4/8``,
+    ``xor 24/240`` (signs and one scale); after pruning, ``masked int4:group=32`` (scales of the
+    layer's own channels and groups, as ``gptq`` has them too); or, without pruning, ``awq
+    int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2:group=32,asym``,
+    ``smooth 0.5/int8:channel``; for convolutions ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
 
     Args:
         recipe: text of the recipe.
         weight: weights of the layer, (outputs, ...).
-        inputs: calibration inputs, (n, inputs), required by ``gptq``, ``gptq-act-order``, ``awq``,
-            ``smooth``, ``whitened`` and ``corrected``.
+        inputs: calibration inputs, (n, inputs), required by ``wanda``, ``sparsegpt``, ``gptq``,
+            ``gptq-act-order``, ``awq``, ``smooth``, ``whitened`` and ``corrected``.
 
     Raises:
         SpecError: an operator is unknown, out of order, or has an invalid argument.
@@ -81,39 +91,20 @@ def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) ->
     """
     steps = [parts(step) for step in recipe.split(">")]
     table_of(weight)
-    places: masks.MaskCode | None = None
+    thinned = Thinned(weight=weight)
     for name, argument in steps[:-1]:
-        weight, places = _row(_THINNING, name)(weight, argument)
+        done = thinned
+        thinned = _row(THINNING, name)(done.weight, argument, inputs)
+        if thinned.pattern is not None and done.places is not None:
+            raise SpecError(
+                "sparsegpt changes weights that an operator before it set to zero",
+                hint="write it first",
+            )
     name, argument = steps[-1]
-    if places is not None and name in _WHOLE:
+    if thinned.places is not None and name in _WHOLE:
         raise SpecError(f"{name!r} does not preserve zeros, so it cannot follow a pruning operator")
-    task = OperatorContext(weight=weight, inputs=inputs, places=places, argument=argument)
+    task = OperatorContext(thinned=thinned, before=weight, inputs=inputs, argument=argument)
     return _row(_STORING, name)(task)
-
-
-def _prune_weights(weight: Single, argument: str) -> tuple[Single, masks.MaskCode | None]:
-    density = share(argument)
-    if density == 1:
-        return weight, None  # all weights are kept, so no positions are stored
-    return prune.by_layer(weight, density), masks.smallest
-
-
-def _n_of_m(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
-    kept, of = (whole(side) for side in pair(argument, "2/4"))
-    return prune.n_of_m(weight, kept, of), masks.of_m(kept, of)
-
-
-def _blocks(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
-    density, block = pair(argument, "0.5/4x4")
-    high, wide = (whole(side) for side in pair(block, "4x4", mark="x"))
-    return prune.blocks(weight, share(density), (high, wide)), masks.of_blocks((high, wide))
-
-
-def _low_rank_mask(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
-    rank, density = pair(argument, "16/0.1")
-    record = BinaryIndex(rank=whole(rank), density=share(density))(weight)
-    kept = masks.mask_of(record).reshape(weight.shape)
-    return np.where(kept, weight, np.float32(0)), lambda _: record
 
 
 def _bloomier(task: OperatorContext) -> Record:
@@ -161,20 +152,31 @@ def _correct_weights(task: OperatorContext) -> Record:
     return correct_layer(task.weight, short, restore_tensor(short), whole(rank), inputs=task.seen)
 
 
-_THINNING: Mapping[str, Callable[[Single, str], tuple[Single, masks.MaskCode | None]]] = {
-    "prune": _prune_weights,
-    "n-of-m": _n_of_m,
-    "blocks": _blocks,
-    "low-rank-mask": _low_rank_mask,
-}
+def _gptq(task: OperatorContext, *, act_order: bool = False) -> Record:
+    encoder = Gptq(task.argument, act_order=act_order)
+    if task.places is None:
+        return encoder(task.weight, task.seen)
+    keep = task.thinned.pattern or table_of(task.weight) != 0
+    return encoder.encode_kept(task.before, task.seen, keep, task.places)
+
+
+def _masked(task: OperatorContext) -> Record:
+    if task.places is None:
+        raise SpecError(
+            "'masked' stores the weights that a pruning operator keeps, and none is before it",
+            hint=f"'format {task.argument}', or 'n-of-m 2/4 > masked {task.argument}'",
+        )
+    return round_kept(task.weight, task.argument, task.places)
+
 
 _STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
     "format": lambda task: task.stored(Dense(task.argument)),
     "huffman": lambda task: task.stored(Entropy(task.argument)),
     "bloomier": _bloomier,
     "xor": _xor,
-    "gptq": lambda task: Gptq(task.argument)(task.weight, task.seen),
-    "gptq-act-order": lambda task: Gptq(task.argument, act_order=True)(task.weight, task.seen),
+    "masked": _masked,
+    "gptq": _gptq,
+    "gptq-act-order": partial(_gptq, act_order=True),
     "awq": lambda task: Awq(task.argument)(task.weight, task.seen),
     "smooth": _smooth,
     "svd": _svd,
@@ -185,7 +187,7 @@ _STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
 }
 
 _WHOLE = (
-    "gptq", "gptq-act-order", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected",
+    "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected",
 )  # fmt: skip
 
 
@@ -193,7 +195,7 @@ def _row(table: Mapping[str, Row], name: str) -> Row:
     """Return the operator with this name; raise SpecError if it is unknown or out of order."""
     if name in table:
         return table[name]
-    if name in _THINNING:
+    if name in THINNING:
         raise SpecError(
             f"{name!r} sets weights to zero, and no operator after it stores them",
             hint=f"end with a format: '{name} ... > format fp16'",
@@ -204,49 +206,5 @@ def _row(table: Mapping[str, Row], name: str) -> Row:
             hint=f"write it last: 'prune 0.5 > {name} ...'",
         )
     raise SpecError(
-        f"the operator {name!r} is unknown", hint=nearest(name, {**_THINNING, **_STORING})
+        f"the operator {name!r} is unknown", hint=nearest(name, {**THINNING, **_STORING})
     )
-
-
-def parts(step: str) -> tuple[str, str]:
-    """Split one step of a recipe into the operator's name and its argument."""
-    name, _, argument = step.strip().partition(" ")
-    return name, argument.strip()
-
-
-def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
-    """Return the texts before and after a separator.
-
-    Raises:
-        SpecError: the text does not contain the separator exactly once.
-    """
-    sides = text.split(mark)
-    if len(sides) != _PAIR:
-        raise SpecError(f"{text!r} is not of the form {example!r}")
-    return sides[0], sides[1]
-
-
-def whole(text: str) -> int:
-    """Parse a text as a non-negative integer.
-
-    Raises:
-        SpecError: the text is not a non-negative integer.
-    """
-    if not text.strip().isdecimal():
-        raise SpecError(f"{text!r} is no whole number")
-    return int(text)
-
-
-def share(text: str) -> float:
-    """Parse a text as a fraction of the weights, 0 to 1.
-
-    Raises:
-        SpecError: the text is not a number from 0 to 1.
-    """
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found <= 1:
-        raise SpecError(f"{text!r} is not a fraction of the weights", hint="0 to 1")
-    return found

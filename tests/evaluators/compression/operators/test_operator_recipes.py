@@ -87,8 +87,7 @@ def test_a_dense_layer_is_no_convolution(layer):
         ("prune half > format fp16", "'half' is not a fraction"),
         ("n-of-m 2 > format fp16", "'2' is not of the form '2/4'"),
         ("svd eight/fp16", "'eight' is no whole number"),
-        ("prune 0.1 > gptq-act-order int4", "cannot follow a pruning operator"),
-        ("prune 0.1 > gptq int4", "cannot follow a pruning operator"),
+        ("prune 0.1 > awq int4", "cannot follow a pruning operator"),
         ("format int44", "int44"),
     ],
 )
