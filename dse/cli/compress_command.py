@@ -31,6 +31,12 @@ def compress(
         Path | None,
         typer.Option(help="File of token ids that calibrate the layers.", show_default=False),
     ] = None,
+    rotation: Annotated[
+        str, typer.Option(help="'hadamard' folds a random rotation into a decoder's weights.")
+    ] = "none",
+    sequential: Annotated[
+        bool, typer.Option("--sequential", help="Calibrate by the outputs of compressed blocks.")
+    ] = False,
     output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Compress a model's folder layer by layer, with bounded memory.
@@ -41,7 +47,15 @@ def compress(
     """
     from dse.services.studies.compress_folder import compress as compress_model
 
-    done = compress_model(folder, target, recipe=recipe, others=others, data=data)
+    done = compress_model(
+        folder,
+        target,
+        recipe=recipe,
+        others=others,
+        data=data,
+        rotation=rotation,
+        sequential=sequential,
+    )
     if output is OutputFormat.JSON:
         printed: CompressedFolder = {
             "folder": str(target),

@@ -140,7 +140,14 @@ class HasFolderCompression(Protocol, metaclass=Capability):
     """Evaluator that compresses a model's folder tensor by tensor, without a study."""
 
     def compress_folder(
-        self, folder: Path, recipe: str, *, others: str, data: Path | None
+        self,
+        folder: Path,
+        recipe: str,
+        *,
+        others: str,
+        data: Path | None,
+        rotation: str,
+        sequential: bool,
     ) -> Iterator[tuple[str, DeployedTensor]]:
         """Yield the compressed tensors of a folder with their names.
 
@@ -149,6 +156,8 @@ class HasFolderCompression(Protocol, metaclass=Capability):
             recipe: recipe of the layers of the blocks.
             others: recipe of embeddings and of the head; ``keep`` leaves them as they are.
             data: file of token ids, (n, t), that calibrate the layers.
+            rotation: rotation that is folded into the weights before; ``none`` for none.
+            sequential: whether a block is calibrated by the outputs of compressed blocks.
 
         Raises:
             DseError: the model cannot be read, or cannot be compressed by the recipe.

@@ -24,6 +24,8 @@ def compress(
     recipe: str,
     others: str = "keep",
     data: str | PathLike[str] | None = None,
+    rotation: str = "none",
+    sequential: bool = False,
 ) -> WrittenShards:
     """Compress a model's folder layer by layer, and write it in the layout of compressed-tensors.
 
@@ -37,6 +39,9 @@ def compress(
             ``gptq int4:group=128`` uses calibration inputs.
         others: recipe of embeddings and of the head; ``keep`` leaves them as they are.
         data: file of token ids, (n, t), that calibrate the layers, such as ``tokens.npz``.
+        rotation: ``hadamard``, or ``hadamard:7`` with a seed, folds a random rotation into the
+            weights of a decoder before they are compressed.
+        sequential: whether a block is calibrated by the outputs of the compressed blocks before it.
 
     Returns:
         The files, and the bytes of their tensors by purpose.
@@ -54,7 +59,12 @@ def compress(
         raise PluginError(f"the evaluator {EVALUATOR!r} installed here compresses no folders")
     source = Path(folder)
     found = evaluator.compress_folder(
-        source, recipe, others=others, data=None if data is None else Path(data)
+        source,
+        recipe,
+        others=others,
+        data=None if data is None else Path(data),
+        rotation=rotation,
+        sequential=sequential,
     )
     if Path(output).resolve() == source.resolve():
         raise SpecError("the model would be written over itself", hint="name a new folder")

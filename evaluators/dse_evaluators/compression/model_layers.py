@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
+from itertools import groupby
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -15,18 +16,19 @@ from dse.errors import DseError
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.operators import bundle, dense
 from dse_evaluators.compression.operators.reading import restore_tensor
-from dse_evaluators.compression.operators.recipe import compress_layer
+from dse_evaluators.compression.operators.recipe import (
+    compress_layer,
+    last_operator,
+    needs_calibration,
+)
 from dse_evaluators.compression.operators.record import Record, Section, StorageCost, Use
-from dse_evaluators.compression.operators.thinning import uses_inputs
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.models import ModelRef, model_of, workload_of
 from dse_evaluators.workloads.shapes import shapes_of
+from dse_evaluators.workloads.workload import HasOrderedCalibration
 
 _ROOM_BYTES = 2**30
-
-_CALIBRATED = ("gptq", "gptq-act-order", "awq", "smooth", "whitened", "corrected")
-"""Operators that use a layer's calibration inputs."""
 
 _FORMAT = "format "
 
@@ -41,6 +43,8 @@ def weights(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
         PluginError: the model's assets are not installed.
         SpecError, EvaluationError: a recipe cannot be applied; the message names the layer.
     """
+    if _is_sequential(model, recipes):
+        return {name: values for name, (values, _) in _compress_in_order(model, recipes).items()}
     shelf = _shelf(model)
     return {
         name: shelf.found(name, text, lambda n=name, t=text: _store_layer(model, n, t)[0])  # type: ignore[misc]
@@ -55,12 +59,31 @@ def smoothing(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
         PluginError: the model's assets are not installed.
         SpecError, EvaluationError: a recipe cannot be applied; the message names the layer.
     """
+    if _is_sequential(model, recipes):
+        done = _compress_in_order(model, recipes)
+        return {
+            name: _read_factors(done[name][1])
+            for name, text in recipes.items()
+            if last_operator(text) == "smooth"
+        }
     shelf = _shelf(model)
     return {
         name: shelf.found(name, f"factors of {text}", lambda n=name, t=text: _factors(model, n, t))  # type: ignore[misc]
         for name, text in recipes.items()
-        if _operator(text) == "smooth"
+        if last_operator(text) == "smooth"
     }
+
+
+def costs(model: ModelRef, recipes: Recipes) -> list[StorageCost]:
+    """Return the storage bits of each layer under its recipe."""
+    if not _is_sequential(model, recipes):
+        return [cost(model, name, text) for name, text in recipes.items()]
+    done = _compress_in_order(model, recipes)
+    shapes = shapes_of(model)
+    return [
+        _dense_cost("fp32", shapes[name]) if record is None else record.cost
+        for name, (_, record) in done.items()
+    ]
 
 
 @lru_cache(maxsize=2**16)
@@ -103,7 +126,11 @@ def noise(model: ModelRef, layer: str, recipe: str) -> float:
 def write_model(model: ModelRef, recipes: Recipes) -> bytes:
     """Return the compressed model as bytes; ``unbundle_layers`` reads its parameters back."""
     parameters = workload_of(model).parameters
-    records = {name: _record(model, name, text) for name, text in recipes.items() if text != KEEP}
+    if _is_sequential(model, recipes):
+        found = _compress_in_order(model, recipes)
+        records = {name: record for name, (_, record) in found.items() if record is not None}
+    else:
+        records = {n: _record(model, n, text) for n, text in recipes.items() if text != KEEP}
     return bundle.bundle_layers(parameters, records).to_bytes()
 
 
@@ -125,25 +152,74 @@ def _store_layer(model: ModelRef, layer: str, recipe: str) -> tuple[Single, Stor
     return restore_tensor(record), record.cost
 
 
-def _record(model: ModelRef, layer: str, recipe: str) -> Record:
-    inputs = _calibration(model).get(layer) if needs_calibration(recipe) else None
+def _is_sequential(model: ModelRef, recipes: Recipes) -> bool:
+    """Return whether a layer's inputs depend on the recipes of the layers before it."""
+    if isinstance(model, str) or not model.is_sequential:
+        return False
+    return any(needs_calibration(text) for text in recipes.values())
+
+
+def _compress_in_order(
+    model: ModelRef, recipes: Recipes
+) -> dict[str, tuple[Single, Record | None]]:
+    """Compress layers in the order of the model; return their weights and records, None if kept."""
+    return _compress_items_in_order(model, tuple(recipes.items()))
+
+
+@lru_cache(maxsize=2)
+def _compress_items_in_order(
+    model: ModelRef, recipes: tuple[tuple[str, str], ...]
+) -> dict[str, tuple[Single, Record | None]]:
+    """Compress the layers of one block after the other, by the inputs that they then get.
+
+    The layers of a block, whose names agree up to a number, are calibrated together, by the inputs
+    that the blocks before it give after compression.
+    """
+    workload = workload_of(model)
+    assert isinstance(workload, HasOrderedCalibration)
+    by_name = dict(recipes)
+    parameters = dict(workload.parameters)
+    done: dict[str, tuple[Single, Record | None]] = {}
+    order = [name for name in workload.compressible if name in by_name]
+    for _, block in groupby(order, key=_block_of):
+        names = list(block)
+        wanted = [name for name in names if needs_calibration(by_name[name])]
+        inputs = workload.calibrate(parameters, wanted) if wanted else {}
+        for name in names:
+            text = by_name[name]
+            record = None if text == KEEP else _record(model, name, text, inputs)
+            values = parameters[name] if record is None else restore_tensor(record)
+            done[name] = values, record
+        parameters |= {name: done[name][0] for name in names}
+    return {name: done[name] for name in by_name}
+
+
+def _block_of(name: str) -> str:
+    """Return the start of a layer's name up to its first number, or the name without one."""
+    parts = name.split(".")
+    place = next((p for p, part in enumerate(parts) if part.isdecimal()), len(parts))
+    return ".".join(parts[: place + 1])
+
+
+def _record(
+    model: ModelRef, layer: str, recipe: str, known: Mapping[str, Single] | None = None
+) -> Record:
+    """Return a layer as a recipe stores it, by ``known`` or else the model's own inputs."""
+    inputs = None
+    if needs_calibration(recipe):
+        inputs = (_calibration(model) if known is None else known).get(layer)
     with name_layer(layer, recipe), threadpool_limits(limits=1):
         return compress_layer(recipe, workload_of(model).parameters[layer], inputs)
 
 
 def _factors(model: ModelRef, layer: str, recipe: str) -> Single:
-    _, factors = _record(model, layer, recipe).parts
+    return _read_factors(_record(model, layer, recipe))
+
+
+def _read_factors(record: Record | None) -> Single:
+    assert record is not None
+    _, factors = record.parts
     return dense.read_record(factors, ())
-
-
-def needs_calibration(recipe: str) -> bool:
-    """Return whether a compression recipe uses a layer's calibration inputs."""
-    return _operator(recipe) in _CALIBRATED or any(map(uses_inputs, recipe.split(">")))
-
-
-def _operator(recipe: str) -> str:
-    """Return the name of a compression recipe's last operator, which stores the weights."""
-    return recipe.rpartition(">")[2].strip().partition(" ")[0]
 
 
 def _format(recipe: str) -> str | None:

@@ -19,6 +19,7 @@ from dse.protocols import DeployedModel, DeployedTensor, Evaluator
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import layer_columns, parameters_of_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
+from dse_evaluators.compression.operators.recipe import needs_calibration
 from dse_evaluators.compression.template import Template, members
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
@@ -27,7 +28,13 @@ from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.own.own_data import data_source
-from dse_evaluators.workloads.own.own_model import model_ref, run_on
+from dse_evaluators.workloads.own.own_model import (
+    CALIBRATIONS,
+    calibrate_in_order,
+    model_ref,
+    rotate_model,
+    run_on,
+)
 from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Signals, Split, check_split
 
@@ -59,9 +66,9 @@ class ByRecipe:
             ``n-of-m 2/4/wanda`` and ``prune 0.5/sparsegpt``), ``blocks 0.5/4x4``,
             ``low-rank-mask 16/0.1``. The last operator stores the weights: ``format``, ``gptq``,
             ``gptq-act-order``, ``huffman``, ``bloomier 4/8``, ``xor 24/240``; after pruning,
-            ``masked``; without pruning before it, ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2``, ``smooth
-            0.5/int8:channel`` (which also rescales the inputs that ``activations`` rounds),
-            ``tucker-2 8x8/fp16``, ``cp 8/fp16``.
+            ``masked``; without pruning before it, ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``,
+            ``corrected 8/int2``, ``smooth 0.5/int8:channel`` (which also rescales the inputs that
+            ``activations`` rounds), ``tucker-2 8x8/fp16``, ``cp 8/fp16``.
         layers: recipes of other layers, by name pattern; the first match applies.
         activations: number format of each layer's inputs.
         kv_cache: number format of the keys and values of attention.
@@ -73,6 +80,11 @@ class ByRecipe:
             uncompressed model; the default), a function, or a list of them.
         device: ``cpu``, ``cuda``, or ``auto`` (``cuda`` where there is one), for a model of yours
             that PyTorch runs; layers are compressed on the CPU.
+        rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed: random rotation of a
+            decoder of yours (Llama, Mistral, Qwen, Phi-3), folded into its weights before they are
+            compressed.
+        calibration: ``independent``, or ``sequential``: the layers of a block of a model of yours
+            are calibrated by the inputs that the compressed blocks before it give.
 
     Limits:
         0.02 to 0.6 s a design once its layers are cached. More: ``evaluators/README.md``.
@@ -101,6 +113,8 @@ class ByRecipe:
     data: object = None
     quality: object = None
     device: str = "cpu"
+    rotation: str = "none"
+    calibration: str = CALIBRATIONS[0]
 
     reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(default=frozenset(), init=False)
@@ -116,7 +130,9 @@ class ByRecipe:
 
     def __post_init__(self) -> None:
         check_split(self.split)
-        self._model = run_on(model_ref(self.model, self.data, self.quality, runs=True), self.device)
+        named = model_ref(self.model, self.data, self.quality, runs=True)
+        turned = rotate_model(named, self.rotation)
+        self._model = run_on(calibrate_in_order(turned, self.calibration), self.device)
         own = None if isinstance(self._model, str) else self._model
         self.starts = () if own is None else own.starts
         self.notes = () if own is None else own.notes
@@ -128,6 +144,7 @@ class ByRecipe:
             name: Template.of(getattr(self, name)) for name in ("activations", "kv_cache")
         }
         self._check_runtime()
+        self._check_calibration()
         signals = frozenset(name for each in self._signals.values() for name in each.names)
         self.reads = self._recipes.reads | signals
         self._check_signals({})
@@ -168,13 +185,21 @@ class ByRecipe:
 
     @staticmethod
     def compress_folder(
-        folder: Path, recipe: str, *, others: str = KEEP, data: Path | None = None
+        folder: Path,
+        recipe: str,
+        *,
+        others: str = KEEP,
+        data: Path | None = None,
+        rotation: str = "none",
+        sequential: bool = False,
     ) -> Iterator[tuple[str, DeployedTensor]]:
         """Yield the tensors of a folder, compressed layer by layer with bounded memory."""
         from dse_evaluators.compression.streamed_layers import compress_folder
 
         tokens = None if data is None else np.asarray(data_source(data).load().inputs)
-        return compress_folder(folder, recipe, tokens, others=others)
+        return compress_folder(
+            folder, recipe, tokens, others=others, rotation=rotation, sequential=sequential
+        )
 
     def test_evaluator(self) -> Evaluator | None:
         """Return an evaluator of the same metrics on the split ``test``, with resamples."""
@@ -220,6 +245,18 @@ class ByRecipe:
                     hint=f"leave out {option}, or name the model as {{python: net.py:make}}",
                     part=[option],
                 )
+
+    def _check_calibration(self) -> None:
+        """Raise SpecError if layers are to be calibrated in order, but no recipe calibrates any."""
+        texts = (self.recipe, *self.layers.values())
+        if self.calibration == CALIBRATIONS[0] or any("{" in one for one in texts):
+            return
+        if not any(map(needs_calibration, texts)):
+            raise SpecError(
+                "no recipe uses calibration inputs, which could be sequential",
+                hint="leave out calibration, or use gptq",
+                part=["calibration"],
+            )
 
     def _check_signals(self, values: Mapping[str, Sequence[Value]]) -> None:
         for option, template in self._signals.items():

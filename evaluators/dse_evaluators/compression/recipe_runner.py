@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from dse.core.values import Floats
 from dse.errors import EvaluationError
-from dse_evaluators.compression.model_layers import Recipes, cost, count, rest, smoothing, weights
+from dse_evaluators.compression.model_layers import Recipes, costs, count, rest, smoothing, weights
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.models import ModelRef, workload_of
 from dse_evaluators.workloads.resampling import resample_quality
@@ -50,11 +50,11 @@ def _measure_outputs(
 ) -> dict[str, float]:
     """Return quality, size [B] and relative error of a compressed model's outputs, (n, k)."""
     whole = _reference(model, split)
-    costs = [cost(model, name, text) for name, text in recipes.items()]
+    found = costs(model, recipes)
     return {
         **workload_of(model).quality(given, whole, split),
-        "size": sum((one.total for one in costs), start=rest(model).total) / 8,
-        "bits_per_weight": sum(one.stored for one in costs) / count(model),
+        "size": sum((one.total for one in found), start=rest(model).total) / 8,
+        "bits_per_weight": sum(one.stored for one in found) / count(model),
         "deviation": deviation(given, whole),
     }
 

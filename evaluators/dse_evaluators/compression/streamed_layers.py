@@ -13,12 +13,13 @@ from dse.protocols import DeployedTensor
 from dse.protocols.deployment import PlainType
 from dse_evaluators.compression.deployed_layers import deploy_record
 from dse_evaluators.compression.layer_recipes import KEEP
-from dse_evaluators.compression.model_layers import name_layer, needs_calibration
-from dse_evaluators.compression.operators.recipe import compress_layer
+from dse_evaluators.compression.model_layers import name_layer
+from dse_evaluators.compression.operators.recipe import compress_layer, needs_calibration
 from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.own.families.decoder_rotation import NO_ROTATION, rotation_seed
 from dse_evaluators.workloads.own.module_layers import ModuleLayers
 from dse_evaluators.workloads.own.safetensors_model import MatchedWeights, match_weights
-from dse_evaluators.workloads.own.streamed_decoder import calibrate_blocks
+from dse_evaluators.workloads.own.streamed_decoder import EMBEDDING, calibrate_blocks
 
 _PLAIN: dict[str, PlainType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
@@ -27,7 +28,13 @@ NamedTensors = Iterator[tuple[str, DeployedTensor]]
 
 
 def compress_folder(
-    folder: Path, recipe: str, tokens: Ints | None = None, *, others: str = KEEP
+    folder: Path,
+    recipe: str,
+    tokens: Ints | None = None,
+    *,
+    others: str = KEEP,
+    rotation: str = NO_ROTATION,
+    sequential: bool = False,
 ) -> NamedTensors:
     """Compress the model of a folder layer by layer; yield each tensor as it is stored.
 
@@ -40,14 +47,20 @@ def compress_folder(
         recipe: recipe of the linear layers of the blocks, such as ``gptq int4:group=128``.
         tokens: token ids that calibrate the layers, (n, t), required by operators such as
             ``gptq``.
-        others: recipe of embeddings and of the head; ``keep`` leaves them in the type of the file.
+        others: recipe of embeddings and of the head; ``keep`` leaves them in the type of the file,
+            or in single precision if the model is rotated.
+        rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed.
+        sequential: whether a block is calibrated by the outputs of the compressed blocks before it.
 
     Raises:
-        SpecError: a file is missing or damaged, or the recipe is not valid for these layers or
-            needs tokens.
+        SpecError: a file is missing or damaged, the recipe is not valid for these layers or needs
+            tokens, or the model cannot be rotated.
         EvaluationError: the recipe cannot be applied to a layer; the message names it.
     """
     matched = match_weights(folder)
+    seed = rotation_seed(rotation)
+    if seed is not None:
+        matched = matched.rotated(seed)
     if needs_calibration(others):
         raise SpecError(
             f"{others!r} needs calibration inputs, which embeddings and heads do not get here",
@@ -58,10 +71,15 @@ def compress_folder(
             raise SpecError(
                 f"{recipe!r} uses no calibration tokens", hint="leave them out, or use gptq"
             )
+        if sequential:
+            raise SpecError(
+                f"{recipe!r} uses no calibration, which could be sequential",
+                hint="leave out sequential, or use gptq",
+            )
         return _compress_each(matched, recipe, others)
     if tokens is None:
         raise SpecError(f"{recipe!r} needs calibration tokens", hint="give token ids, (n, t)")
-    return _compress_blocks(matched, recipe, others, tokens)
+    return _compress_blocks(matched, (recipe, others), tokens, sequential=sequential)
 
 
 def _compress_each(matched: MatchedWeights, recipe: str, others: str) -> NamedTensors:
@@ -73,19 +91,27 @@ def _compress_each(matched: MatchedWeights, recipe: str, others: str) -> NamedTe
 
 
 def _compress_blocks(
-    matched: MatchedWeights, recipe: str, others: str, tokens: Ints
+    matched: MatchedWeights, recipes: tuple[str, str], tokens: Ints, *, sequential: bool
 ) -> NamedTensors:
     """Compress the layers of one block after the other, by the inputs that they get."""
+    recipe, others = recipes
     names = [name for name, _ in matched.module.named_parameters()]
     layers = ModuleLayers.of(matched.module).used_by
     outside = [name for name in names if not _is_in_block(name)]
+    replaced: dict[str, Single] | None = {} if sequential else None
     for name in outside:
-        yield name, _compress(matched, name, others if name in layers else KEEP)
-    for block in calibrate_blocks(matched, tokens):
+        tensor = _compress(matched, name, others if name in layers else KEEP)
+        if replaced is not None and name.startswith(EMBEDDING):
+            replaced[name] = tensor.values
+        yield name, tensor
+    for block in calibrate_blocks(matched, tokens, replaced):
         for name in names:
             if name.startswith(block.prefix):
                 chosen = recipe if name in layers else KEEP
-                yield name, _compress(matched, name, chosen, block.inputs.pop(name, None))
+                tensor = _compress(matched, name, chosen, block.inputs.pop(name, None))
+                if replaced is not None:
+                    replaced[name] = tensor.values
+                yield name, tensor
 
 
 def _compress(
@@ -101,7 +127,8 @@ def _compress(
     """
     values = matched.read(name)
     if recipe == KEEP:
-        kind = _PLAIN[matched.stored[name].kind]
+        is_turned = matched.rotation is not None
+        kind = "float32" if is_turned else _PLAIN[matched.stored[name].kind]
         return DeployedTensor(values=values, stored=kind, recipe=KEEP)
     with name_layer(name, recipe), threadpool_limits(limits=1):
         return deploy_record(compress_layer(recipe, values, inputs), recipe)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -51,6 +51,15 @@ class Signals:
             return self.activations.quantize(inputs)
         factors = self.smoothing[layer]
         return self.activations.quantize(inputs / factors) * factors
+
+
+@runtime_checkable
+class HasOrderedCalibration(Protocol):
+    """Workload that can be calibrated with some layers compressed already."""
+
+    def calibrate(self, parameters: Parameters, layers: Collection[str]) -> Mapping[str, Single]:
+        """Return the inputs of some layers, (n, inputs), of the model with other parameters."""
+        ...
 
 
 class Workload(Protocol):
@@ -144,6 +153,11 @@ class UserModel(Hashable, Protocol):
     @property
     def is_known(self) -> bool:
         """Whether the layers are known without calling a function of the user."""
+        ...
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether layers are calibrated by the inputs that compressed layers before them give."""
         ...
 
     @property

@@ -21,7 +21,7 @@ from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.recipe_words import pair, parts, share, whole
 from dse_evaluators.compression.operators.record import Record, Store, table_of
 from dse_evaluators.compression.operators.sparse import SparseStore
-from dse_evaluators.compression.operators.thinning import THINNING, Thinned
+from dse_evaluators.compression.operators.thinning import THINNING, Thinned, uses_inputs
 from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
@@ -186,9 +186,22 @@ _STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
     "corrected": _correct_weights,
 }
 
+_CALIBRATED = ("gptq", "gptq-act-order", "awq", "smooth", "whitened", "corrected")
+"""Storing operators that use a layer's calibration inputs."""
+
 _WHOLE = (
     "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected",
 )  # fmt: skip
+
+
+def needs_calibration(recipe: str) -> bool:
+    """Return whether a compression recipe uses a layer's calibration inputs."""
+    return last_operator(recipe) in _CALIBRATED or any(map(uses_inputs, recipe.split(">")))
+
+
+def last_operator(recipe: str) -> str:
+    """Return the name of a compression recipe's last operator, which stores the weights."""
+    return parts(recipe.rpartition(">")[2])[0]
 
 
 def _row(table: Mapping[str, Row], name: str) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from dse.core.metric import Metric
 from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, SpecError
 from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.own.families.decoder_rotation import DecoderRotation
 from dse_evaluators.workloads.own.module_export import export_module
 from dse_evaluators.workloads.own.module_layers import (
     ModuleLayers,
@@ -87,18 +88,41 @@ class ModuleWorkload:
         with deterministic(), plain_attention():
             return export_module(module, self.parameters, feeds, self.name)
 
+    def rotate(self, seed: int) -> None:
+        """Replace the parameters by those of the decoder after a random rotation.
+
+        Raises:
+            SpecError: the structure of the model does not allow one.
+        """
+        rotation = DecoderRotation.of(self._module, seed)
+        stored = self.parameters
+        rotated = {name: rotation.rotate(name, stored.__getitem__) for name in stored}
+        for array in rotated.values():
+            array.flags.writeable = False
+        self.parameters = rotated
+
     def calibration(self) -> Mapping[str, Single]:
+        return self.calibrate(self.parameters, self.compressible)
+
+    def calibrate(self, parameters: Parameters, layers: Collection[str]) -> Mapping[str, Single]:
+        """Return the inputs of some layers, (rows, inputs), of the model with other parameters.
+
+        Args:
+            parameters: the parameters, some of them compressed.
+            layers: names of the layers' weights.
+        """
         feeds = self._task.data.feeds_of("calibration")
         seen: dict[str, list[Single]] = {}
         batches = list(batches_of({n: one[:MOST_CALIBRATING] for n, one in feeds.items()}))
 
         def watch(name: str, layer: nn.Module, signal: Tensor) -> Tensor:
-            rows = calibration_rows(layer, signal, most=rows_of_batch(len(batches)))
-            seen.setdefault(name, []).append(rows)
+            if name in layers:
+                rows = calibration_rows(layer, signal, most=rows_of_batch(len(batches)))
+                seen.setdefault(name, []).append(rows)
             return signal
 
         with self._layers.hooked(watch):
-            self._run(self.parameters, batches)
+            self._run(parameters, batches)
         found = {name: np.concatenate(rows) for name, rows in seen.items()}
         return {name: rows for name, rows in found.items() if len(rows)}
 

@@ -32,6 +32,9 @@ GIVEN = "given:"
 DEVICES = ("cpu", "cuda", "auto")
 """Devices that run models of the user."""
 
+CALIBRATIONS = ("independent", "sequential")
+"""Whose outputs calibrate a layer: those of the original layers before it, or compressed ones."""
+
 _MOST_LISTED = 6
 _PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
 _EXPORT = "torch.onnx.export, or safetensors.torch.save_file with a config.json, writes a file"
@@ -52,6 +55,9 @@ class OwnModel:
         qualities: the quality metrics.
         missing: why the model cannot be run here; empty if it can.
         device: device that runs it: ``cpu``, ``cuda``, or ``auto``, ``cuda`` where there is one.
+        rotation: seed of the rotation that is folded into its weights; ``None`` for none.
+        is_sequential: whether layers are calibrated by the inputs that compressed layers before
+            them give.
     """
 
     label: str
@@ -61,6 +67,8 @@ class OwnModel:
     qualities: tuple[Quality, ...] = field(compare=False)
     missing: str = ""
     device: str = "cpu"
+    rotation: int | None = None
+    is_sequential: bool = False
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -130,6 +138,8 @@ class OwnModel:
         try:
             data = None if self.data is None else self.data.load()
             workload = load_workload(self.origin, self.label, data, self.qualities)
+            if self.rotation is not None:
+                workload = _rotated(workload, self.rotation)
             return workload if self.device == "cpu" else _moved(workload, self.device)
         except SpecError as error:
             raise as_evaluation_error(error) from error
@@ -158,6 +168,73 @@ def run_on(model: ModelRef, device: str) -> ModelRef:
             part=["device"],
         )
     return replace(model, device=device, edition=f"{model.edition}-{device}")
+
+
+def rotate_model(model: ModelRef, rotation: str) -> ModelRef:
+    """Return a model with a rotation folded into its weights, which its edition names.
+
+    Args:
+        model: the model.
+        rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed.
+
+    Raises:
+        SpecError: there is no such rotation, or the model cannot be rotated.
+    """
+    if rotation == "none":
+        return model
+    from dse_evaluators.workloads.own.families.decoder_rotation import rotation_seed
+
+    seed = rotation_seed(rotation)
+    own = _own_module(model, "rotation")
+    if isinstance(own.origin, Path):
+        from dse_evaluators.workloads.own.safetensors_model import match_weights
+
+        match_weights(own.origin).rotated(seed or 0)
+    return replace(own, rotation=seed, edition=f"{own.edition}-hadamard{seed}")
+
+
+def calibrate_in_order(model: ModelRef, calibration: str) -> ModelRef:
+    """Return a model whose layers are calibrated independently, or in order, as its edition states.
+
+    Args:
+        model: the model.
+        calibration: ``independent`` or ``sequential``.
+
+    Raises:
+        SpecError: there is no such calibration, or the model cannot be calibrated in order.
+    """
+    if calibration not in CALIBRATIONS:
+        hint = nearest(calibration, CALIBRATIONS)
+        raise SpecError(f"there is no calibration {calibration!r}", hint=hint, part=["calibration"])
+    if calibration == "independent":
+        return model
+    own = _own_module(model, "calibration")
+    return replace(own, is_sequential=True, edition=f"{own.edition}-sequential")
+
+
+def _own_module(model: ModelRef, option: str) -> OwnModel:
+    """Return a model of the user that PyTorch runs.
+
+    Raises:
+        SpecError: the model is another one.
+    """
+    name = model if isinstance(model, str) else model.label
+    if not isinstance(model, OwnModel) or name.endswith(".onnx"):
+        raise SpecError(
+            f"{option} does not apply to {name}",
+            hint=f"leave out {option}; it applies to folders with safetensors and torch modules",
+            part=[option],
+        )
+    return model
+
+
+def _rotated(workload: Workload, seed: int) -> Workload:
+    """Return a workload with a rotation folded into its weights."""
+    from dse_evaluators.workloads.own.module_workload import ModuleWorkload
+
+    assert isinstance(workload, ModuleWorkload)
+    workload.rotate(seed)
+    return workload
 
 
 def _moved(workload: Workload, device: str) -> Workload:

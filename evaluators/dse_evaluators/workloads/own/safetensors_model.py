@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import nn
 from dse.errors import SpecError, nearest
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.families.config_values import ConfigValues
+from dse_evaluators.workloads.own.families.decoder_rotation import DecoderRotation
 from dse_evaluators.workloads.own.families.family import TransformerFamily, family_of
 from dse_evaluators.workloads.own.module_layers import ModuleLayers
 from dse_evaluators.workloads.own.module_workload import ModuleWorkload
@@ -31,11 +32,23 @@ _UNFIT = "config.json and the weights must be of one model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedWeights:
-    """Module without values, its family, and the stored tensor of each parameter by name."""
+    """Module without values, its family, and the stored tensor of each parameter by name.
+
+    With a rotation, parameters have the values of the rotated decoder.
+    """
 
     module: nn.Module
     family: TransformerFamily
     stored: Mapping[str, StoredTensor]
+    rotation: DecoderRotation | None = None
+
+    def rotated(self, seed: int) -> MatchedWeights:
+        """Return the weights of the decoder after a random rotation.
+
+        Raises:
+            SpecError: the structure of the model does not allow one.
+        """
+        return replace(self, rotation=DecoderRotation.of(self.module, seed))
 
     def is_turned(self, name: str) -> bool:
         """Return whether a parameter is stored as (inputs, outputs)."""
@@ -43,6 +56,11 @@ class MatchedWeights:
 
     def read(self, name: str) -> Single:
         """Return the values of a parameter, in its shape."""
+        if self.rotation is not None:
+            return self.rotation.rotate(name, self._read_stored)
+        return self._read_stored(name)
+
+    def _read_stored(self, name: str) -> Single:
         array = self.stored[name].read()
         return np.ascontiguousarray(array.T if self.is_turned(name) else array)
 

@@ -23,7 +23,8 @@ from dse_evaluators.workloads.own.module_workload import (
 from dse_evaluators.workloads.own.safetensors_model import MatchedWeights, fill_module
 from dse_evaluators.workloads.torch_scope import deterministic
 
-_EMBEDDING = "model.embed_tokens."
+EMBEDDING = "model.embed_tokens."
+"""Start of the names of the parameters of the embedding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,9 @@ class CalibratedBlock:
     inputs: dict[str, Single]
 
 
-def calibrate_blocks(matched: MatchedWeights, tokens: Ints) -> Iterator[CalibratedBlock]:
+def calibrate_blocks(
+    matched: MatchedWeights, tokens: Ints, replaced: dict[str, Single] | None = None
+) -> Iterator[CalibratedBlock]:
     """Yield the blocks of a decoder in order, with the calibration inputs of their layers.
 
     The activations between two blocks are kept, (n, t, h); a block's weights are read when it is
@@ -49,6 +52,9 @@ def calibrate_blocks(matched: MatchedWeights, tokens: Ints) -> Iterator[Calibrat
     Args:
         matched: the module without values, and its stored tensors.
         tokens: token ids, (n, t); at most 512 sequences are used.
+        replaced: for sequential calibration, a mapping of compressed weights by name. The caller
+            adds those of the embedding before the first block, and those of each block before the
+            next; they are removed when the block's outputs are computed with them.
 
     Raises:
         SpecError: the model is no decoder with rotary positions, or a token id is not in its
@@ -63,22 +69,31 @@ def calibrate_blocks(matched: MatchedWeights, tokens: Ints) -> Iterator[Calibrat
         )
     _check_ids(tokens, decoder.config.vocab_size)
     feeds = batches_of({"": tokens[:MOST_CALIBRATING]})
-    signals = _embed_batches(matched, decoder, [torch.tensor(one[""]) for one in feeds])
+    tokens_of_batches = [torch.tensor(one[""]) for one in feeds]
+    signals = _embed_batches(matched, decoder, tokens_of_batches, replaced or {})
     contexts = decoder.model.contexts(tokens.shape[1])
     for place, block in enumerate(decoder.model.layers):
         prefix = f"model.layers.{place}."
         fill_module(matched, prefix)
+        passed = signals if replaced is None else list(signals)
         yield CalibratedBlock(
-            prefix=prefix, inputs=_run_block(prefix, block, signals, contexts[place])
+            prefix=prefix, inputs=_run_block(prefix, block, passed, contexts[place])
         )
+        if replaced is not None:
+            _replace_weights(block, prefix, replaced)
+            _run_block(prefix, block, signals, contexts[place])
         block.to("meta")
 
 
 def _embed_batches(
-    matched: MatchedWeights, decoder: RotaryDecoder, batches: list[Tensor]
+    matched: MatchedWeights,
+    decoder: RotaryDecoder,
+    batches: list[Tensor],
+    replaced: dict[str, Single],
 ) -> list[Tensor]:
     """Return the inputs of the first block, (n, t, h) for each batch of token ids, (n, t)."""
-    fill_module(matched, _EMBEDDING)
+    fill_module(matched, EMBEDDING)
+    _replace_weights(decoder.model.embed_tokens, EMBEDDING, replaced)
     with deterministic(), torch.inference_mode():
         signals = [decoder.model.embed(one) for one in batches]
     decoder.model.embed_tokens.to("meta")
@@ -106,6 +121,13 @@ def _run_block(
             signals[place] = block(signal, *context)
     found = {name: np.concatenate(rows) for name, rows in seen.items()}
     return {name: rows for name, rows in found.items() if len(rows)}
+
+
+def _replace_weights(module: nn.Module, prefix: str, replaced: dict[str, Single]) -> None:
+    """Give a module's parameters their compressed values, and remove these from the mapping."""
+    own = dict(module.named_parameters())
+    for name in [one for one in replaced if one.startswith(prefix)]:
+        own[name.removeprefix(prefix)].data = torch.from_numpy(replaced.pop(name))
 
 
 def _check_ids(tokens: Ints, size: int) -> None:

@@ -7,10 +7,9 @@ import pytest
 
 from dse.errors import EvaluationError, SpecError
 from dse_evaluators.compression.layer_fit import check_fit
-from dse_evaluators.compression.model_layers import needs_calibration
 from dse_evaluators.compression.operators.inputs import output_error
 from dse_evaluators.compression.operators.reading import restore_tensor
-from dse_evaluators.compression.operators.recipe import compress_layer
+from dse_evaluators.compression.operators.recipe import compress_layer, needs_calibration
 from dse_evaluators.compression.operators.record import Record
 
 INT4 = "int4:channel,scale=fp32"
