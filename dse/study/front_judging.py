@@ -14,7 +14,7 @@ from dse.evaluation.held_out import HeldOutPipeline, has_test_split
 from dse.evaluation.pipeline import Pipeline
 from dse.protocols import Executor, Storage
 from dse.schema.study.plan import Plan
-from dse.study.lease import Lease
+from dse.study.claimed_trials import Lease
 from dse.system.swallowed_interrupts import raise_lost_interrupt
 
 

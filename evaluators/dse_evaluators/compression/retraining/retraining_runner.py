@@ -95,9 +95,9 @@ def resample_network(circumstances: Circumstances, knobs: Knobs, split: Split) -
     tables = _compare(given, read_network(record, given.layers), split)
     each = COPIES if circumstances.noise else 1
     ordered = np.arange(len(tables[2])).reshape(each, -1).T.ravel()  # copies of an image in a row
-    ours, whole, labels = (table[ordered] for table in tables)
-    examples = LabelledOutputs(labels=labels, score=_quality, each=each)
-    return resample_quality(examples, ours, whole, split)
+    ours, whole, labels = tables
+    examples = LabelledOutputs(labels=labels[ordered], score=_quality, each=each)
+    return resample_quality(examples, ours[ordered], whole[ordered], split)
 
 
 def _compare(

@@ -103,7 +103,7 @@ def _export(module: nn.Module, feeds: Mapping[str, NDArray[Any]]) -> bytes:
         torch.onnx.export(
             _Traced(module, tuple(feeds)),
             tuple(torch.tensor(one) for one in feeds.values()),
-            file,  # type: ignore[arg-type] - a buffer is taken too, but is not in its types
+            file,  # type: ignore[arg-type]  # its types leave out the buffers that it takes
             dynamo=False,
             opset_version=_OPSET,
             input_names=names,
