@@ -5,7 +5,7 @@ import pytest
 from dse.core.expressions.parser import parse
 from dse.errors import SpecError
 from dse.units import units
-from dse.units.units import unit_of
+from dse.units.dimensions import unit_of
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ MOVED = {
     "dse.early": "dse.evaluation.reporting",
     "dse.schema.space.space": "dse.schema.space.space_loader",
     "dse.supplies": "dse.services.resources",
-    "dse.units.dimensions": "dse.units.units",
 }
 """New name of each moved module that the documentation mentioned, by old name."""
 

@@ -23,7 +23,7 @@ from dse.errors import DseError, SpecError, nearest
 from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.rules.exactness import Exactness
 from dse.schema.yaml.validation import HiddenError
-from dse.units import units
+from dse.units import dimensions, units
 
 MAX_COMBINATIONS = 50_000
 """Maximum number of parameter combinations for which a formula is evaluated."""
@@ -77,7 +77,7 @@ class Rules:
             if name not in self.whole.parameters:
                 raise self.whole.unknown(name, rule.text)
         try:
-            units.unit_of(written, self.units)
+            dimensions.unit_of(written, self.units)
         except SpecError as error:
             keyed = "looked up" in error.problem and self.whole.repeated(rule.text)
             hint = keyed or error.hint or self._wordy(written)
@@ -206,7 +206,7 @@ def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
 def units_of(parameters: Iterable[Parameter]) -> dict[str, str]:
     """Return each parameter's unit by name; for a parameter with text values, ``TEXT``."""
     return {
-        p.name: units.TEXT
+        p.name: dimensions.TEXT
         if isinstance(p, Choice) and any(isinstance(v, str) for v in p.values)
         else p.unit
         for p in parameters

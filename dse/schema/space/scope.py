@@ -19,7 +19,7 @@ from dse.schema.space.builder import SpaceBuilder
 from dse.schema.space.parameters.domains import Amount, amount, whole_number
 from dse.schema.space.parameters.generators import generate_numbers
 from dse.schema.yaml.validation import HiddenError
-from dse.units import units
+from dse.units import dimensions, units
 
 MAX_COMBINATIONS = 1_000_000
 """Maximum number of parameter combinations over which a generator's formula is evaluated."""
@@ -96,8 +96,8 @@ class Scope:
         if rule.names:
             name = min(rule.names)
             raise SpecError(f"{text!r} depends on {name}, but a domain must be constant")
-        found = units.unit_of(rule, {})
-        if found == units.TEXT:
+        found = dimensions.unit_of(rule, {})
+        if found == dimensions.TEXT:
             word = self.arguments.get(text)
             problem = (
                 f"{text!r} is {word.value!r}"
@@ -196,8 +196,8 @@ class Scope:
             combinations *= len(domain)
         if combinations > MAX_COMBINATIONS:
             raise SpecError(f"{text!r} has more than {MAX_COMBINATIONS:,} combinations")
-        unit = units.unit_of(rule, {name: p.unit for name, p in parameters.items()})
-        if unit == units.TEXT:
+        unit = dimensions.unit_of(rule, {name: p.unit for name, p in parameters.items()})
+        if unit == dimensions.TEXT:
             raise SpecError(f"{text!r} is a word, not a number")
         grid = np.meshgrid(*(np.array(domain) for domain in domains), indexing="ij")
         columns = {n: Column(axis.ravel()) for n, axis in zip(parameters, grid, strict=True)}

@@ -26,7 +26,7 @@ from dse.schema.study.fixed_inputs import FixedInputs
 from dse.schema.study.objectives import SymbolTable
 from dse.schema.yaml.option_types import find_mistyped_option
 from dse.schema.yaml.validation import HiddenError
-from dse.units import units
+from dse.units import dimensions, units
 
 _MOST_VALUES = 256
 """Size of an integer parameter up to which an evaluator checks all values, not just both ends."""
@@ -210,7 +210,7 @@ def bound_of(
     factors: dict[str, float] = {}
     for own in [own for own in names if base(own) in evaluator.units]:
         full = names[own]
-        if known[full] == units.TEXT and formulas_of(evaluator):
+        if known[full] == dimensions.TEXT and formulas_of(evaluator):
             continue  # text, which a formula may compare
         try:
             factors[own] = _factor(name, own, evaluator.units[base(own)], full, known[full])
@@ -277,7 +277,7 @@ def check_formulas(
             continue  # reported when the input is bound
         part = ["metrics", own]
         try:
-            found = units.unit_of(formula, known)
+            found = dimensions.unit_of(formula, known)
             check_words(formula.node, parameters)
             check_keys(formula.node, parameters)
         except SpecError as error:
@@ -355,7 +355,7 @@ def _resolve_input(
 
 
 def _factor(name: str, own: str, wanted: str, full: str, stated: str) -> float:
-    if stated == units.TEXT:
+    if stated == dimensions.TEXT:
         raise SpecError(f"{name} reads {own!r} as a number, but {full} is text")
     if wanted == COHERENT:
         return units.factor(stated)

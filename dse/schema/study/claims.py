@@ -29,7 +29,7 @@ from dse.schema.study.trial_statistics import FUNCTIONS, PICKING, TrialStatistic
 from dse.schema.yaml.source import SourceDocument
 from dse.schema.yaml.validation import ErrorCollector
 from dse.units import units
-from dse.units.units import TEXT, unit_of
+from dse.units.dimensions import TEXT, unit_of
 
 OURS = "ours"
 

@@ -48,7 +48,7 @@ from dse.schema.study.objectives import (
 from dse.schema.study.scenarios import Scenarios
 from dse.schema.yaml.validation import HiddenError
 from dse.units import units
-from dse.units.units import TEXT, check_shares, unit_of
+from dse.units.dimensions import TEXT, check_shares, unit_of
 
 BASELINE_FUNCTIONS: Mapping[str, tuple[int, int | None]] = {"baseline": (2, 2), "ratio": (2, 2)}
 """Functions of baselines, each with its minimum and maximum number of arguments."""

@@ -24,7 +24,7 @@ from dse.schema.space.rule_parser import check_keys, check_words
 from dse.schema.yaml.source import Path_, SourceDocument
 from dse.schema.yaml.validation import ErrorCollector, HiddenError
 from dse.units import units
-from dse.units.units import TEXT, in_coherent, unit_of
+from dse.units.dimensions import TEXT, in_coherent, unit_of
 
 
 class SymbolTable(dict[str, str]):

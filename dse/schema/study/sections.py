@@ -63,7 +63,7 @@ from dse.schema.study.plugin_checks import (
 from dse.schema.study.run_sections import Ladders, check_thinking, early_of, ladder_of, patience_of
 from dse.schema.yaml.source import SourceDocument
 from dse.schema.yaml.validation import ErrorCollector
-from dse.units.units import check_shares
+from dse.units.dimensions import check_shares
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
-from scipy.stats import rankdata
 
 from dse.core.metric import Metric
 from dse.core.values import Floats
@@ -94,7 +93,7 @@ def spearman(
     Equal values have their mean rank; the result is 0 if the scores or the true values are
     constant.
     """
-    ranks = np.stack([rankdata(scores), rankdata(truths)])
+    ranks = np.stack([_rank(scores), _rank(truths)])
     ranks -= ranks.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(ranks, axis=1)
     return float(ranks[0] @ ranks[1] / lengths.prod()) if lengths.all() else 0.0
@@ -111,8 +110,16 @@ def auc(
     """
     positive = labels == 1
     ones = int(positive.sum())
-    wins = rankdata(scores)[positive].sum() - ones * (ones + 1) / 2
+    wins = _rank(scores)[positive].sum() - ones * (ones + 1) / 2
     return float(wins / (ones * (len(labels) - ones)))
+
+
+def _rank(values: Table) -> Floats:
+    """Return the ranks of values from 1; equal values have their mean rank."""
+    from scipy.stats import rankdata  # slow (0.5 s): dse check imports this module
+
+    ranks: Floats = rankdata(values)
+    return ranks
 
 
 def mismatches(

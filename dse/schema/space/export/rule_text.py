@@ -25,7 +25,7 @@ from dse.schema.models import is_name
 from dse.schema.space.parameters.number_text import spell_number
 from dse.schema.space.rule_parser import units_of
 from dse.schema.space.rules.literal_units import with_units
-from dse.units import units
+from dse.units import dimensions, units
 
 _LOOKUP = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
 
@@ -161,7 +161,7 @@ class RuleWriter:
             read = expand_lists(parse(text), self._listings, data)
             if not read.names <= self._space.by_name.keys():
                 return False
-            units.unit_of(read, self._units)
+            dimensions.unit_of(read, self._units)
         except SpecError:
             return False
         wanted = form(syntax.map_nodes(node, self._plain))

@@ -12,7 +12,7 @@ from functools import reduce
 
 from dse.core.expressions import syntax
 from dse.units import units
-from dse.units.units import TEXT
+from dse.units.dimensions import TEXT
 
 _AGREEING = frozenset({"min", "max", "sum", "all_different"})
 

@@ -65,7 +65,7 @@ def hadamard_block(size: int) -> int:
 def random_rotation(size: int, seed: int) -> Floats:
     """Return a random orthogonal matrix: signs times Hadamard matrices, (size, size).
 
-    Without a Hadamard matrix of the whole size, the matrix is block-diagonal.
+    Without a Hadamard matrix of the full size, the matrix is block-diagonal.
 
     Args:
         size: length of the vectors, which are multiplied from the left.
