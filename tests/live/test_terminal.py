@@ -201,3 +201,26 @@ def test_an_interrupt_waits_until_a_line_above_the_panel_is_written_whole() -> N
     with pytest.raises(KeyboardInterrupt):
         screen.say("auto picked tpe")
     assert "".join(written) == "auto picked tpe\n"
+
+
+def test_lines_above_the_panel_erase_nothing_else_while_the_panel_grows(monkeypatch) -> None:
+    monkeypatch.setattr("dse.services.progress.screen.PER_SECOND", 2_000)
+    written = io.StringIO()
+    screen = Panelled(
+        Console(file=written, width=80, force_terminal=True, _environ={"TERM": "xterm"})
+    )
+
+    class Growing:
+        line = ""
+
+        def look(self, *, finally_: bool = False) -> None: ...
+
+        def __rich_console__(self, console, options):
+            time.sleep(5e-4)  # the other thread draws meanwhile
+            yield "\n".join("x" * 10 for _ in range(1 + time.perf_counter_ns() // 1000 % 9))
+
+    screen.show(Growing())
+    for number in range(200):
+        screen.say(f"line {number}")
+    screen.close(wipe=True)
+    assert left(written.getvalue()).split("\n") == [*(f"line {n}" for n in range(200)), ""]

@@ -113,6 +113,10 @@ class Panelled:
         self._content: Content | None = None
         self._ends = False
         self._live: Live | None = None
+        self._drawing = (
+            threading.RLock()
+        )  # rich writes what it has laid out without a lock of its own
+        self._closed = threading.Event()
 
     def show(self, content: Content) -> None:
         self._content = content
@@ -120,12 +124,14 @@ class Panelled:
             self._live = Live(
                 get_renderable=self._render_content,
                 console=self._console,
-                refresh_per_second=PER_SECOND,
+                auto_refresh=False,
                 redirect_stdout=sys.stdout.isatty(),  # a redirected stdout stays unchanged
             )
             try:
-                with _whole():
+                with _whole(), self._drawing:
                     self._live.start()
+                self._closed = threading.Event()
+                threading.Thread(target=self._redraw, args=(self._closed,), daemon=True).start()
             except BaseException:
                 self.close(wipe=True)
                 raise
@@ -133,16 +139,23 @@ class Panelled:
     def tick(self) -> None: ...
 
     def say(self, text: str) -> None:
-        with _whole():
+        with _whole(), self._drawing:
             self._console.print(Text(text, style=FAINT), highlight=False, soft_wrap=True)
 
     def close(self, *, wipe: bool = False) -> None:
         live, self._live = self._live, None
+        self._closed.set()
         if live is not None:
             self._ends = not wipe
             live.transient = wipe
-            with _whole():
+            with _whole(), self._drawing:
                 live.stop()
+
+    def _redraw(self, closed: threading.Event) -> None:
+        while not closed.wait(1 / PER_SECOND):
+            with self._drawing:
+                if self._live is not None:
+                    self._live.refresh()
 
     def _render_content(self) -> RenderableType:
         if self._content is None:
