@@ -118,23 +118,26 @@ class StudyChoices:
         trial: Trial | int | None = None,
         evaluator: str | None = None,
     ) -> Deployment:
-        """Write the compressed model of a trial as a file that other programs load.
+        """Write the compressed model of a trial, or its settings, as a file for other programs.
 
-        ``FILE.recipe.json`` records the design and the format of each tensor.
+        For a model, ``FILE.recipe.json`` records the design and the format of each tensor.
 
         Example:
             ``study.deploy("safetensors", "model.safetensors", trial=3)``
 
         Args:
-            to: the file format: ``safetensors``, ``onnx``, ``gguf``, ``torch`` or ``torchao``.
+            to: the file format of a model: ``safetensors``, ``onnx``, ``gguf``, ``torch`` or
+                ``torchao``; the program of settings: ``vllm``, ``sglang``, ``llama.cpp`` or
+                ``deepspeed``; or a CSV file of flags.
             file: the file to write.
             trial: the trial, or its number; default: the only design of the front, or the user's
                 favourite.
-            evaluator: the name of the evaluator that compressed the model, if several can deploy
-                it.
+            evaluator: the name of the evaluator that compressed the model, or whose inputs are the
+                settings.
 
         Returns:
-            The written ``files``, and their ``sizes`` next to the size that the study measured.
+            The written ``files``; of a model their ``sizes`` next to the size that the study
+            measured, of settings the ``flags`` and what they miss.
 
         Raises:
             StudyError: no evaluator can give its compressed model, it is not clear which trial is

@@ -12,6 +12,7 @@ from dse.interop.deployment.gguf_file import write_gguf
 from dse.interop.deployment.onnx_file import write_onnx
 from dse.interop.deployment.torch_state import write_torch_state
 from dse.interop.deployment.torchao_config import write_torchao_config
+from dse.interop.launch.launch_files import LAUNCHERS
 from dse.protocols import DeployedModel
 
 
@@ -61,5 +62,6 @@ def target_of(name: str) -> DeploymentTarget:
         StudyError: there is no such target.
     """
     if name not in TARGETS:
-        raise StudyError(f"there is no target {name!r}", hint=nearest(name, TARGETS))
+        hint = nearest(name, [*TARGETS, *LAUNCHERS])
+        raise StudyError(f"there is no target {name!r}", hint=hint)
     return TARGETS[name]

@@ -30,7 +30,7 @@ class DeployedBytes(Shape):
 
 
 class DeployedTrial(Shape):
-    """Compressed model of a trial that `dse deploy` wrote to files."""
+    """Compressed model or settings of a trial that `dse deploy` wrote to files."""
 
     study: str
     """The study's name."""
@@ -44,6 +44,10 @@ class DeployedTrial(Shape):
     """Bytes by purpose, the total last."""
     notes: list[str]
     """How the files differ from what the study measured."""
+    flags: dict[str, int | float | str | bool]
+    """Flags of the program, if settings were written."""
+    missing: dict[str, str]
+    """The value of each setting that no flag expresses, and why."""
 
 
 class TensorBytes(Shape):

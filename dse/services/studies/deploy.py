@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,12 @@ from dse.interop.deployment.targets import TARGETS, target_of
 from dse.protocols import DeployedModel, DeployedTensor, HasDeployedModel, Quantization
 from dse.report.json.atomic_file import write_whole
 from dse.report.json.front_json import finite
+from dse.services.studies.launch_deployment import (
+    Program,
+    express_settings,
+    find_program,
+    write_settings,
+)
 from dse.services.studies.recorded_preferences import Preferences
 from dse.study.study_engine import StudyEngine
 from dse.system.credentials import private_environment
@@ -51,6 +57,8 @@ class Deployment:
         files: the written files; the first one holds the weights.
         sizes: bytes by purpose, the total last.
         notes: how the files differ from what the study measured.
+        flags: the flags of a program, for settings.
+        missing: the value of each setting that no flag expresses, and why.
     """
 
     study: str
@@ -59,23 +67,26 @@ class Deployment:
     files: tuple[Path, ...]
     sizes: tuple[SizeRow, ...]
     notes: tuple[str, ...]
+    flags: Mapping[str, Value] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def deploy_trial(
     study: StudyEngine,
     to: str,
-    file: Path,
+    file: Path | None,
     *,
     number: int | None = None,
     evaluator: str | None = None,
 ) -> Deployment:
-    """Write the compressed model of a trial as a file of a target; return what was written.
+    """Write a trial as a file of a target, its compressed model or settings; return what it is.
 
     Args:
         study: the study.
-        to: the target's name, of :data:`dse.interop.deployment.targets.TARGETS`.
-        file: the file to write, in a folder that is made if it is missing; ``FILE.recipe.json`` is
-            written, too.
+        to: the target's name: a file format of :data:`dse.interop.deployment.targets.TARGETS`, a
+            program of :data:`dse.interop.launch.launch_files.LAUNCHERS`, or a CSV file of flags.
+        file: the file to write, in a folder that is made if it is missing; for a model,
+            ``FILE.recipe.json`` is written, too. ``None`` writes nothing, for settings only.
         number: the trial; default: the only design of the front, or the user's favourite.
         evaluator: the evaluator's name in the study; default: the only one that can deploy.
 
@@ -84,7 +95,14 @@ def deploy_trial(
             evaluator is meant, or the target cannot hold a tensor.
         StorageError: a file cannot be written.
     """
+    program = find_program(to)
+    if program is not None:
+        return _deploy_settings(study, program, file, choose_trial(study, number), evaluator)
     target = target_of(to)
+    if file is None:
+        raise StudyError(
+            f"the weights of --to {to} need a file", hint=f"-o model{target.extension}"
+        )
     _check_extension(file, to)
     study.check_runnable()
     bound = _choose_evaluator(study, evaluator)
@@ -99,6 +117,24 @@ def deploy_trial(
         files=_write_files(file, encoded, _recipe(study, trial, to, model)),
         sizes=_sizes(model, encoded, trial.metrics.get(bound.metric(model.size_metric))),
         notes=(*model.notes, *encoded.notes),
+    )
+
+
+def _deploy_settings(
+    study: StudyEngine, program: Program, file: Path | None, trial: Trial, evaluator: str | None
+) -> Deployment:
+    made = express_settings(study, program, trial, evaluator)
+    if file is not None:
+        write_settings(program, made, file)
+    return Deployment(
+        study=study.name,
+        trial=trial,
+        target=program.name,
+        files=() if file is None else (file,),
+        sizes=(),
+        notes=(),
+        flags=made.flags,
+        missing=made.missing,
     )
 
 

@@ -22,4 +22,6 @@ def deployment_json(done: Deployment) -> DeployedTrial:
             for row in done.sizes
         ],
         "notes": list(done.notes),
+        "flags": dict(done.flags),
+        "missing": dict(done.missing),
     }

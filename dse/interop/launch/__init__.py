@@ -1,0 +1,1 @@
+"""Launch settings of programs: designs as flags and configuration files, and back."""
