@@ -10,7 +10,8 @@ from dse.core.expressions.list_rules import expand_lists
 from dse.core.expressions.parser import parse
 from dse.core.expressions.syntax import Number, is_truth
 from dse.errors import SpecError
-from dse.units.units import factor, unit_of
+from dse.units.dimensions import unit_of
+from dse.units.units import factor
 
 ROWS = Batch.of([{"a": 6, "b": 4.0, "c": "x"}, {"a": 7, "b": 0.0, "c": "y", "d": 2}])
 

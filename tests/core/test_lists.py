@@ -8,7 +8,7 @@ from dse.core.expressions.list_rules import MAX_PARTS, Listing, Table, expand_li
 from dse.core.expressions.parser import parse
 from dse.core.expressions.syntax import Absent, Index, Lookup, Name, Number, Text, Truth
 from dse.errors import SpecError
-from dse.units.units import unit_of
+from dse.units.dimensions import unit_of
 
 
 def listing(name, *keys, **more):
