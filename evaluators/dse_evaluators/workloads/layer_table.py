@@ -59,6 +59,14 @@ class LayerTable:
         return self.weights + self.others + sum(lookup.parameters for lookup in self.lookups)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLayers:
+    """Layer table of a model that was read, with sentences on what it leaves out."""
+
+    table: LayerTable
+    notes: tuple[str, ...] = ()
+
+
 def join_tables(*tables: LayerTable) -> LayerTable:
     """Concatenate layer tables into one; the counts of other parameters are added."""
     return LayerTable(
