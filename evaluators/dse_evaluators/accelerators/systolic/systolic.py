@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from dse_evaluators.formats.elements import element_of
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.readings import look_up_row
-from dse_evaluators.workloads.catalogue import layers_of
+from dse_evaluators.workloads.own.own_workload import declare_workload
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -74,7 +75,8 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
     codes are neither integers nor floats, such as ``nf4``, are refused.
 
     Args:
-        workload: a workload of ``workloads.catalogue``.
+        workload: a workload of ``workloads.catalogue``, or a network of yours: a path,
+            ``{python: net.py:make, input: [3, 32, 32]}``, or a module; see ``docs/workloads.md``.
         node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
         dram: a key of ``technology.DRAM_J_PER_BYTE``, which sets the energy of DRAM traffic.
         leakage_w_per_mm2: leakage of the chip in W/mm2. The default is that of CACTI's default SRAM
@@ -113,7 +115,9 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
         SpecError: an option has an invalid value.
     """
 
-    workload: str = "digits-cnn"
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = "digits-cnn"
     mode: Literal["full", "scalesim"] = "full"
     node_nm: float = 45.0
     dram: str = "lpddr2"
@@ -145,12 +149,13 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
     vector_hidden: bool | None = None
 
     def __post_init__(self) -> None:
-        network = UniqueLayers(layers_of(self.workload))
-        work = look_up_row("mode", self.mode, _WORK)
+        self._workload = declare_workload(self, self.workload)
+        look_up_row("mode", self.mode, _WORK)
         if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
         known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
-        alone = {} if network.repeated else {"packed": True}
+        is_known = self._workload.is_known
+        alone = {"packed": True} if is_known and not self._network.repeated else {}
         self.declare(Readings(INPUTS).fixed(alone | self._fixed_knobs(known)))
         self._fixed = self._readings.settled
         self._technology = Technology(
@@ -160,9 +165,16 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
             if self.leakage_w_per_mm2 is None
             else self.leakage_w_per_mm2,
         )
-        self._account = SystolicCostModel(
-            work=work,
-            network=network,
+
+    @cached_property
+    def _network(self) -> UniqueLayers:
+        return UniqueLayers(self._workload.layers)
+
+    @cached_property
+    def _account(self) -> SystolicCostModel:
+        return SystolicCostModel(
+            work=_WORK[self.mode],
+            network=self._network,
             technology=self._technology,
             fixed=self._fixed,
         )
