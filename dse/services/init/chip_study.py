@@ -1,0 +1,133 @@
+"""Texts of a first study that chooses number formats of a model together with a chip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dse.errors import SpecError
+from dse.registry import make
+
+_CHIP = "accelerators.systolic"
+_TOKENS = ("prefill", "tokens")
+"""Keys of the number of tokens: of a decoder, and of an encoder."""
+
+CHIP_QUESTION = "In which number format, on which chip, does the model keep its quality?"
+"""Question of a study with a chip whose author states none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipStudy:
+    """What the texts of a study with a chip depend on.
+
+    Attributes:
+        name: name of the study.
+        question: question that the study answers.
+        shared: options of the compressed model, as the study file has them.
+        objective: the quality objective.
+        workload: the option ``workload``, as the study file has it.
+        rounds_activations: whether the quality of rounded activations can be measured.
+    """
+
+    name: str
+    question: str
+    shared: str
+    objective: str
+    workload: str
+    rounds_activations: bool
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts of the space and the study, by file name."""
+        return {"space.yaml": self._space(), "study.yaml": self._study()}
+
+    def _space(self) -> str:
+        activations = (
+            '  activation_format: {choice: ["int8:channel", "int6:channel", "int4:channel"]}\n'
+            if self.rounds_activations
+            else ""
+        )
+        return f"""\
+space: {self.name}
+parameters:
+  # Of all layers: the array multiplies in one format.
+  weight_format: {{choice: ["int8:channel", "int6:channel", "int4:channel", "int3:channel"]}}
+{activations}\
+  # The chip: a systolic array with three buffers.
+  rows: {{ordinal: [8, 16, 32, 64]}}
+  cols: {{ordinal: [8, 16, 32, 64]}}
+  dataflow: {{choice: [os, ws, is]}}     # what stays in the array: outputs, weights or inputs
+  ifmap_sram: {{ordinal: [16 KiB, 64 KiB, 256 KiB]}}
+  filter_sram: {{ordinal: [16 KiB, 64 KiB, 256 KiB]}}
+  ofmap_sram: {{ordinal: [16 KiB, 64 KiB]}}
+"""
+
+    def _study(self) -> str:
+        rounded, fixed = ', activations: "{activation_format}"', ""
+        if not self.rounds_activations:
+            rounded, fixed = "", ", activation_format: fp16"
+        why = (
+            ""
+            if self.rounds_activations
+            else "\n  # The quality of rounded activations cannot be measured in an ONNX file."
+        )
+        return f"""\
+study: {self.name}
+question: {self.question}
+space: space.yaml
+evaluators:
+  # Measured: the model with rounded weights, on the search split of the data.
+  quality: {{use: compression.recipe, {self.shared}, recipe: "format {{weight_format}}"{rounded}}}
+  # Modelled: the layers of the same model on a systolic array, in the same formats.{why}
+  chip: {{use: {_CHIP}, workload: {self.workload}{fixed}}}
+objectives:
+  - {self.objective}
+  - minimize: chip.energy
+  - minimize: chip.latency
+# constraints: [chip.area <= 5 mm2]
+budget: {{measurements: 12}}
+seed: 7
+"""
+
+
+def workload_text(value: object, text: str, shapes: Mapping[str, list[int]]) -> str:
+    """Return the option ``workload`` that names a model, as the study file has it.
+
+    Args:
+        value: the model as the option takes it here: a path, or ``{"python": FILE:function}``.
+        text: the same as the study file has it.
+        shapes: shape of one example by the name of an input; empty if it is not known.
+
+    Raises:
+        SpecError: the model cannot be read as layers, or the shape of its input is not known.
+    """
+    first: SpecError | None = None
+    for more, suffix in _forms(shapes):
+        if isinstance(value, Mapping):
+            option, written = {**value, **more}, f"{text[:-1]}, {suffix}}}" if suffix else text
+        elif more:
+            option, written = {"file": value, **more}, f"{{file: {text}, {suffix}}}"
+        else:
+            option, written = value, text
+        try:
+            make("evaluators", _CHIP, workload=option)
+        except SpecError as error:
+            first = first or error
+        else:
+            return written
+    assert first is not None
+    if isinstance(value, Mapping) and not shapes:
+        hint = "give the examples as a file, as in --data data.npz, or the model as net.onnx"
+        raise SpecError("the shape of the examples is not known", hint=hint, part=["data"])
+    raise first
+
+
+def _forms(shapes: Mapping[str, list[int]]) -> Iterator[tuple[dict[str, object], str]]:
+    """Yield the keys of a workload to try, each with its text: none, tokens, shapes."""
+    lengths = [shape[0] for shape in shapes.values() if len(shape) == 1]
+    for key in _TOKENS if lengths else ():
+        yield {key: lengths[0]}, f"{key}: {lengths[0]}"
+    yield {}, ""
+    if shapes:
+        only = shapes.get("")
+        text = only or "{" + ", ".join(f"{name}: {one}" for name, one in shapes.items()) + "}"
+        yield {"input": only or dict(shapes)}, f"input: {text}"
