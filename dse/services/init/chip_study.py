@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dse.errors import SpecError
 from dse.registry import make
+
+FORMATS = ("int8:channel", "int6:channel", "int4:channel", "int3:channel")
+"""Number formats of weights that a new study chooses among."""
 
 _CHIP = "accelerators.systolic"
 _TOKENS = ("prefill", "tokens")
@@ -27,6 +31,7 @@ class ChipStudy:
         objective: the quality objective.
         workload: the option ``workload``, as the study file has it.
         rounds_activations: whether the quality of rounded activations can be measured.
+        layers: names of the layers that have a format each; empty if all have one format.
     """
 
     name: str
@@ -35,6 +40,7 @@ class ChipStudy:
     objective: str
     workload: str
     rounds_activations: bool
+    layers: Sequence[str] = ()
 
     def texts(self) -> dict[str, str]:
         """Return the texts of the space and the study, by file name."""
@@ -49,8 +55,7 @@ class ChipStudy:
         return f"""\
 space: {self.name}
 parameters:
-  # Of all layers: the array multiplies in one format.
-  weight_format: {{choice: ["int8:channel", "int6:channel", "int4:channel", "int3:channel"]}}
+{format_lines("weight_format", self.layers)}
 {activations}\
   # The chip: a systolic array with three buffers.
   rows: {{ordinal: [8, 16, 32, 64]}}
@@ -89,8 +94,28 @@ seed: 7
 """
 
 
-def workload_text(value: object, text: str, shapes: Mapping[str, list[int]]) -> str:
+def format_lines(name: str, layers: Sequence[str]) -> str:
+    """Return the lines of a space that declare the number formats of a model's weights.
+
+    Args:
+        name: name of the parameter.
+        layers: names of the layers, which have a format each; none or one if all have one format.
+    """
+    formats = ", ".join(f'"{one}"' for one in FORMATS)
+    if len(layers) < 2:
+        return f"  {name}: {{choice: [{formats}]}}  # of all layers"
+    listed = [f"  # {place}: {layer}" for place, layer in enumerate(layers)]
+    each = f"  {name}: {{each: {len(layers)}, choice: [{formats}]}}"
+    return "\n".join(["  # One format for each layer, in this order:", *listed, each])
+
+
+def workload_text(
+    value: object, text: str, shapes: Mapping[str, list[int]]
+) -> tuple[str, Sequence[str]]:
     """Return the option ``workload`` that names a model, as the study file has it.
+
+    With it are the names of the weights that may have formats of their own on the chip, if they are
+    known.
 
     Args:
         value: the model as the option takes it here: a path, or ``{"python": FILE:function}``.
@@ -109,11 +134,11 @@ def workload_text(value: object, text: str, shapes: Mapping[str, list[int]]) -> 
         else:
             option, written = value, text
         try:
-            make("evaluators", _CHIP, workload=option)
+            chip: Any = make("evaluators", _CHIP, workload=option)
         except SpecError as error:
             first = first or error
         else:
-            return written
+            return written, chip.weight_names
     assert first is not None
     if isinstance(value, Mapping) and not shapes:
         hint = "give the examples as a file, as in --data data.npz, or the model as net.onnx"

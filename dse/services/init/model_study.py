@@ -10,9 +10,7 @@ from typing import Any
 
 from dse.errors import DseError, PluginError, StorageError
 from dse.registry import make
-from dse.services.init.chip_study import CHIP_QUESTION, ChipStudy, workload_text
-
-_FORMATS = ("int8:channel", "int6:channel", "int4:channel", "int3:channel")
+from dse.services.init.chip_study import CHIP_QUESTION, ChipStudy, format_lines, workload_text
 
 MODEL_QUESTION = "Which number format of each layer keeps the model's quality in the fewest bytes?"
 """Question of a study whose author states none."""
@@ -45,7 +43,7 @@ def write_model_study(
 
     The space has one number format for each layer of the model. The layers of a function's model
     are not known without calling it; its space has one format for all layers. So has that of a
-    study with a chip, whose array computes all layers in one format.
+    study with a chip whose array knows other layers, such as the joined projections of a decoder.
 
     Args:
         name: name of the study.
@@ -91,13 +89,16 @@ def _chip_texts(
     evaluator, quality = made
     metric = quality.replace("-", "_")
     model = _option(answer.model, folder)
+    workload, weights = workload_text(_value(answer.model), model, evaluator.example_shapes)
+    layers = () if evaluator.starts else tuple(evaluator.recipes({}))
     study = ChipStudy(
         name=name,
         question=CHIP_QUESTION if question == MODEL_QUESTION else question,
         shared=f"model: {model}, data: {_option(answer.data, folder)}, quality: {quality}",
         objective=f"{evaluator.provides[metric].goal}: quality.{metric}",
-        workload=workload_text(_value(answer.model), model, evaluator.example_shapes),
+        workload=workload,
         rounds_activations=not answer.model.endswith(".onnx"),
+        layers=layers if layers == tuple(weights) else (),
     )
     return study.texts()
 
@@ -142,18 +143,7 @@ def _relative(path: str, folder: Path) -> str:
 
 
 def _space(name: str, layers: list[str]) -> str:
-    formats = ", ".join(f'"{one}"' for one in _FORMATS)
-    lines = [f"space: {name}", "parameters:"]
-    if len(layers) > 1:
-        listed = [f"  # {place}: {layer}" for place, layer in enumerate(layers)]
-        lines += [
-            "  # One format for each layer, in this order:",
-            *listed,
-            f"  bits: {{each: {len(layers)}, choice: [{formats}]}}",
-        ]
-    else:
-        lines.append(f"  bits: {{choice: [{formats}]}}  # of all layers")
-    return "\n".join(lines) + "\n"
+    return f"space: {name}\nparameters:\n{format_lines('bits', layers)}\n"
 
 
 def _study(name: str, question: str, shared: str, objective: str) -> str:

@@ -61,10 +61,17 @@ class LayerTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLayers:
-    """Layer table of a model that was read, with sentences on what it leaves out."""
+    """Layer table of a model that was read.
+
+    Attributes:
+        table: the layer table.
+        notes: sentences on what it leaves out.
+        stored: for each layer, the names of the stored tensors that its weights are made of.
+    """
 
     table: LayerTable
     notes: tuple[str, ...] = ()
+    stored: tuple[frozenset[str], ...] = ()
 
 
 def join_tables(*tables: LayerTable) -> LayerTable:

@@ -55,7 +55,8 @@ def test_study_of_a_function_has_one_format(folder):
 def test_study_with_a_chip_joins_formats_and_the_layers_of_a_file(folder):
     dse.init("first", model="net.onnx", data="data.npz", chip=True)
     study = Study.open("first/study.yaml", storage="memory://")
-    trial = study.evaluate({"weight_format": "int4:channel", **CHIP})[0]
+    formats = {f"weight_format[{place}]": "int4:channel" for place in range(4)}
+    trial = study.evaluate({**formats, **CHIP})[0]
     assert trial.metrics["chip.energy"] > 0
     assert trial.metrics["quality.accuracy"] > 0
     chip = make(

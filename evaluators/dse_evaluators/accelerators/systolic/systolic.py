@@ -16,6 +16,10 @@ from dse.errors import EvaluationError, SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
 from dse_evaluators.accelerators.systolic import full, scalesim_counts
 from dse_evaluators.accelerators.systolic.cost import Technology, costs
+from dse_evaluators.accelerators.systolic.layer_formats import (
+    FormatCombinations,
+    has_layer_formats,
+)
 from dse_evaluators.accelerators.systolic.limits import infeasible
 from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.accelerators.systolic.stages import TIMED, WORDS, SystolicCostModel, Work
@@ -24,6 +28,7 @@ from dse_evaluators.accelerators.systolic.systolic_parameters import (
     INPUTS,
     KNOBS,
     SCALESIM_KNOBS,
+    WEIGHT_FORMAT,
     setting,
     settings,
 )
@@ -72,7 +77,10 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
     Number formats are those of ``compression.recipe``, such as ``int4:group=32,asym``: multipliers
     have the size of the element, ``int4``, and the bits of scales and zero points are stored and
     moved with the numbers. A bare name such as ``int8`` is an element without scales. Formats whose
-    codes are neither integers nor floats, such as ``nf4``, are refused.
+    codes are neither integers nor floats, such as ``nf4``, are refused. ``weight_format`` may be a
+    list with one format for each weight of the network, in the order of ``compression.recipe``:
+    weights are stored and moved in their own format, and the multipliers have the size of the
+    largest one.
 
     Args:
         workload: a workload of ``workloads.catalogue``, or a network of yours: a path,
@@ -181,6 +189,8 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute time, energy, area and traffic of n designs, with a fault if infeasible."""
+        if has_layer_formats(batch):
+            return self._evaluate_layer_formats(batch)
         if not self._has_scales(batch):
             return self._evaluate_elements(batch, self._account)
         fixed = {name: self._fixed[name] for name in FORMAT_KNOBS if name in self._fixed}
@@ -189,6 +199,52 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
             (rows, self._evaluate_scaled(every.take(rows), *formats))
             for formats, rows in groups(every, dict.fromkeys(FORMAT_KNOBS, "int8"))
         ]
+        return gather_parts(len(batch), self.provides, parts)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """Names of the weights that a list of weight formats has entries for, in order.
+
+        It is empty where they are not known before a study runs.
+        """
+        return self._workload.entries.names if self._workload.is_known else ()
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        found = sum(name.startswith(f"{WEIGHT_FORMAT}[") for name in values)
+        if found and self.mode != "full":
+            raise SpecError(f"{WEIGHT_FORMAT} has no meaning in the mode {self.mode!r}")
+        if found and self._workload.is_known:
+            found = len(self.weight_names)
+        self._readings.check(values, {WEIGHT_FORMAT: found})
+
+    def _evaluate_layer_formats(self, batch: Batch) -> Metrics:
+        """Compute the metrics of n designs whose layers have weight formats of their own."""
+        entries = self._workload.entries
+        combinations = FormatCombinations.of(batch, len(entries.names))
+        network = UniqueLayers(self._workload.layers, entries.places)
+        formats = {name: self._fixed[name] for name in FORMAT_KNOBS if name in self._fixed}
+        every = fix_columns(batch, formats)
+        parts = []
+        for (activation,), rows in groups(every, {FORMAT_KNOBS[1]: "int8"}):
+            of_layers = network.layers, network.places, activation
+            try:
+                scales, reasons = combinations.scales(*of_layers)
+            except EvaluationError as error:
+                faults = infeasible_rows([error.problem] * len(rows))
+                parts.append((rows, Metrics(columns={}, faults=faults)))
+                continue
+            widest = combinations.widest(*of_layers, self.node_nm)
+            some = every.with_columns(combinations.columns(widest)).take(rows)
+            element = {FORMAT_KNOBS[1]: _element(FORMAT_KNOBS[1], activation)}
+            account = replace(
+                self._account,
+                network=network.with_scale_bits(scales),
+                fixed={**self._fixed, **element},
+            )
+            found = self._evaluate_elements(some, account)
+            unfit = [reasons.get(place) for place in combinations.place[rows].tolist()]
+            faults = {**found.faults, **infeasible_rows(unfit)}
+            parts.append((rows, Metrics(columns=found.columns, faults=faults)))
         return gather_parts(len(batch), self.provides, parts)
 
     def _has_scales(self, batch: Batch) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -96,6 +96,21 @@ class LayeredWorkload:
         return self.table.layers
 
     @property
+    def entries(self) -> WeightEntries:
+        """Entries of a list with one value for each weight; errors are those of :attr:`table`."""
+        weighted = [layer.weighted for layer in self.layers]
+        if not self._read.stored:
+            names = tuple(layer.name for layer in self.layers if layer.weighted)
+            places = (number - 1 if one else -1 for one, number in _counted(weighted))
+            return WeightEntries(names=names, places=tuple(places))
+        from dse_evaluators.workloads.own.own_readers import layout_of
+
+        names = layout_of(self.origin, self.label).layers
+        own = {name: place for place, name in enumerate(names)}
+        places = (next((own[x] for x in sorted(one) if x in own), -1) for one in self._read.stored)
+        return WeightEntries(names=names, places=tuple(places))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what the layers leave out, if they are known."""
         return self._read.notes if self.is_known else ()
@@ -126,6 +141,20 @@ class LayeredWorkload:
         items = [f"{name}={size}" for name, size in self.keys.items()]
         sizes = axis_sizes(self.label, items)
         return OpenAxes(sizes=sizes, shapes=self.shapes, batch=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightEntries:
+    """Entries of a list that has one value for each weight that can be compressed.
+
+    Attributes:
+        names: names of the weights; of a file or module they are those of ``compression.recipe``,
+            in its order.
+        places: for each layer, the index of its weight; -1 if it has none.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
 
 
 class TakesWorkload(Protocol):
@@ -334,6 +363,14 @@ def _size(key: object, value: object) -> str:
     if type(value) is not int or not 1 <= value <= _MOST:
         raise SpecError(f"{key} cannot be {value!r}", hint="a whole number from 1")
     return str(value)
+
+
+def _counted(flags: Iterable[bool]) -> Iterator[tuple[bool, int]]:
+    """Yield each flag with the number of true ones up to it."""
+    count = 0
+    for one in flags:
+        count += one
+        yield one, count
 
 
 @lru_cache(maxsize=32)

@@ -53,7 +53,7 @@ def trace_layers(module: nn.Module, shapes: Mapping[str, Shape], label: str) -> 
         recorder = _run_with_numbers(module, shapes, label)
     finally:
         module.train(was_training)
-    return ReadLayers(table=recorder.table())
+    return ReadLayers(table=recorder.table(), stored=recorder.stored())
 
 
 def _run_with_numbers(module: nn.Module, shapes: Mapping[str, Shape], label: str) -> _LayerRecorder:
@@ -119,6 +119,7 @@ class _LayerRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of 
         self._layers: dict[str, Layer] = {}
         self._lookups: list[tuple[Lookup, str]] = []
         self._weights: set[str] = set()
+        self._made_of: dict[str, frozenset[str]] = {}
         for name, one in (*module.named_parameters(), *module.named_buffers()):
             self._stored[_storage(one)] = name
             self._keep(one)
@@ -143,6 +144,10 @@ class _LayerRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of 
             lookups=lookups,
             others=sum(size for name, size in self._sizes.items() if name not in counted),
         )
+
+    def stored(self) -> tuple[frozenset[str], ...]:
+        """Return the names of the parameters that the weights of each layer are made of."""
+        return tuple(self._made_of[name] for name in self._layers)
 
     @contextmanager
     def named_modules(self) -> Iterator[None]:
@@ -224,21 +229,23 @@ class _LayerRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of 
         ]
         one = operands[0] if len(operands[0]) > 1 else (1, *operands[0])
         other = operands[1] if len(operands[1]) > 1 else (*operands[1], 1)
-        name = self._name([x for x, known in zip((left, right), learnt, strict=True) if known])
-        self._add(
-            multiply_shapes(name, one, other, left_weighted=learnt[0], right_weighted=learnt[1])
+        stored = self._use([x for x, known in zip((left, right), learnt, strict=True) if known])
+        layer = multiply_shapes(
+            self._name(stored), one, other, left_weighted=learnt[0], right_weighted=learnt[1]
         )
+        self._add(layer, stored)
 
     def _convolve(self, args: Sequence[Any], result: Tensor) -> None:
         images, filters, _, stride, _, _, is_transposed, _, groups = args[:9]
-        name = self._name([filters] if self._is_constant(filters) else [])
-        shapes = tuple(images.shape), tuple(filters.shape)
+        stored = self._use([filters] if self._is_constant(filters) else [])
+        name, shapes = self._name(stored), (tuple(images.shape), tuple(filters.shape))
         if is_transposed:
-            self._add(transpose_convolution(name, *shapes, groups=groups))
+            self._add(transpose_convolution(name, *shapes, groups=groups), stored)
             return
         strides = tuple(stride) * (len(shapes[1]) - 2 if len(stride) == 1 else 1)
         after = tuple(result.shape)
-        self._add(convolve_shapes(name, *shapes, after, strides=strides, groups=groups))
+        layer = convolve_shapes(name, *shapes, after, strides=strides, groups=groups)
+        self._add(layer, stored)
 
     def _look_up(self, table: Tensor, places: Tensor) -> None:
         if not self._is_constant(table):
@@ -249,16 +256,20 @@ class _LayerRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of 
         one = Lookup(name=name, rows=rows, width=width, picked=prod(places.shape))
         self._lookups.append((one, stored))
 
-    def _name(self, weights: Sequence[Tensor]) -> str:
-        """Return the name of a product: that of its stored weight, or that of its module."""
+    def _use(self, weights: Sequence[Tensor]) -> list[str]:
+        """Note that a product has these weights; return the names of those that are stored."""
         stored = [self._stored[_storage(one)] for one in weights if _storage(one) in self._stored]
         self._weights.update(stored)
+        return stored
+
+    def _name(self, stored: Sequence[str]) -> str:
+        """Return the name of a product: that of its stored weight, or that of its module."""
         if stored:
             return stored[0].removesuffix(".weight")
         module = self._stack[-1][0]
         return f"{module}.product" if module else "product"
 
-    def _add(self, layer: Layer) -> None:
+    def _add(self, layer: Layer, stored: Sequence[str]) -> None:
         """Add a layer; the steps of a recurrent cell are rows of one product."""
         name, before = layer.name, self._layers.get(layer.name)
         if before is not None and isinstance(self._stack[-1][1], nn.RNNBase):
@@ -275,6 +286,7 @@ class _LayerRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of 
                 count += 1
                 name = f"{layer.name}{count}"
         self._layers[name] = replace(layer, name=name)
+        self._made_of[name] = frozenset(stored)
 
 
 _OPERANDS: Mapping[Any, tuple[int, int]] = {
