@@ -126,7 +126,9 @@ def workload_text(
         SpecError: the model cannot be read as layers, or the shape of its input is not known.
     """
     first: SpecError | None = None
-    for more, suffix in _forms(shapes):
+    option: object
+    is_folder = isinstance(value, str) and not value.endswith(".onnx")
+    for more, suffix in _token_forms(shapes) if is_folder else _input_forms(shapes):
         if isinstance(value, Mapping):
             option, written = {**value, **more}, f"{text[:-1]}, {suffix}}}" if suffix else text
         elif more:
@@ -146,11 +148,16 @@ def workload_text(
     raise first
 
 
-def _forms(shapes: Mapping[str, list[int]]) -> Iterator[tuple[dict[str, object], str]]:
-    """Yield the keys of a workload to try, each with its text: none, tokens, shapes."""
+def _token_forms(shapes: Mapping[str, list[int]]) -> Iterator[tuple[dict[str, object], str]]:
+    """Yield the keys of a language model's workload to try, each with its text."""
     lengths = [shape[0] for shape in shapes.values() if len(shape) == 1]
     for key in _TOKENS if lengths else ():
         yield {key: lengths[0]}, f"{key}: {lengths[0]}"
+    yield {}, ""
+
+
+def _input_forms(shapes: Mapping[str, list[int]]) -> Iterator[tuple[dict[str, object], str]]:
+    """Yield the keys of another workload to try, each with its text: none, or the shapes."""
     yield {}, ""
     if shapes:
         only = shapes.get("")

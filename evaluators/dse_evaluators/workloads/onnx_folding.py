@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -13,6 +14,9 @@ from dse_evaluators.workloads.onnx_runtime import library
 
 _MOST = 1024
 """Largest number of elements of a tensor that is computed."""
+
+_LARGEST = 2**63 - 1
+"""Largest size that ONNX's integers can state."""
 
 _FOLDED = frozenset(
     (  # noqa: SIM905 - one word a line is longer
@@ -73,7 +77,8 @@ def _stored_values(onnx: Any, graph: Any) -> Known:
         if count > _MOST or tensor.data_location == onnx.TensorProto.EXTERNAL:
             continue
         if tensor.data_type in whole or count == 1:
-            found[tensor.name] = onnx.numpy_helper.to_array(tensor)
+            with suppress(ValueError):  # damaged content; its values stay unknown
+                found[tensor.name] = onnx.numpy_helper.to_array(tensor)
     return found
 
 
@@ -101,16 +106,27 @@ def _values_of(
     if node.op_type not in _FOLDED or node.domain not in ("", "ai.onnx"):
         return None
     if node.op_type in ("Shape", "Size"):
-        if node.input[0] not in shapes:
+        return _measure(node, shapes)
+    if not all(name in known for name in node.input if name):
+        return None
+    inputs = {name: known[name] for name in node.input if name}
+    if node.op_type in _GROWING:
+        wanted = inputs.get(node.input[-1]) if node.input else None
+        if wanted is None or np.prod(wanted, dtype=float) > _MOST:
             return None
-        inputs = {node.input[0]: np.broadcast_to(np.int8(0), shapes[node.input[0]])}
-    elif all(name in known for name in node.input if name):
-        inputs = {name: known[name] for name in node.input if name}
-    else:
-        return None
-    if node.op_type in _GROWING and np.prod(inputs[node.input[-1]], dtype=float) > _MOST:
-        return None
     return _compute(onnx, node, inputs)
+
+
+def _measure(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> Known | None:
+    """Return the shape, or the number of elements, of a tensor whose shape is known."""
+    shape = shapes.get(node.input[0]) if node.input else None
+    if shape is None or prod(shape) > _LARGEST:
+        return None
+    if node.op_type == "Size":
+        return {node.output[0]: np.array(prod(shape), dtype=np.int64)}
+    ends = {one.name: one.i for one in node.attribute}
+    part = shape[ends.get("start", 0) : ends.get("end", len(shape))]
+    return {node.output[0]: np.array(part, dtype=np.int64)}
 
 
 def _compute(onnx: Any, node: Any, inputs: Known) -> Known | None:
@@ -121,7 +137,8 @@ def _compute(onnx: Any, node: Any, inputs: Known) -> Known | None:
             return None
     try:
         evaluator = library("onnx.reference").ReferenceEvaluator(node)
-        found = [np.asarray(one) for one in evaluator.run(None, inputs)]
+        with np.errstate(all="ignore"):
+            found = [np.asarray(one) for one in evaluator.run(None, inputs)]
     except Exception:  # noqa: BLE001 - it is not computed then; its shape stays unknown
         return None
     if any(one.size > _MOST or one.dtype.kind not in "iufb" for one in found):

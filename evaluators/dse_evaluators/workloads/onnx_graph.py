@@ -17,6 +17,8 @@ Shape = tuple[int, ...]
 _KEPT = 1024
 """Largest number of elements of a tensor whose values are kept for shape inference."""
 
+_AGAIN = "copy the file, or export it with torch.onnx.export, again"
+
 _FLOATS = ("FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16")
 
 
@@ -97,7 +99,7 @@ def graph_of(path: Path, axes: OpenAxes) -> Graph:
     try:
         graph = infer_shapes(model).graph
     except onnx.shape_inference.InferenceError as error:
-        raise SpecError(f"{path.name} is not a complete model: {error}") from error
+        raise SpecError(f"{path.name} is not a complete model: {error}", hint=_AGAIN) from error
     stored = {tensor.name: tensor for tensor in graph.initializer}
     nodes = [_node(onnx, place, node) for place, node in enumerate(graph.node)]
     return Graph(
@@ -116,7 +118,7 @@ def _load_model(onnx: Any, path: Path) -> Any:  # onnx has no types
     except OSError as error:
         raise SpecError(f"the model {str(path)!r} cannot be read: {error.strerror}") from error
     except Exception as error:  # onnx does not export the error class of protobuf
-        raise SpecError(f"{str(path)!r} is not an ONNX model: {error}") from error
+        raise SpecError(f"{str(path)!r} is not an ONNX model: {error}", hint=_AGAIN) from error
     return library("onnx.inliner").inline_local_functions(model) if model.functions else model
 
 

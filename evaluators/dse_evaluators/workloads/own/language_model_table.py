@@ -9,7 +9,6 @@ from typing import Any
 
 from dse.errors import SpecError
 from dse_evaluators.workloads.layer_table import ReadLayers
-from dse_evaluators.workloads.model_config import read_config
 from dse_evaluators.workloads.model_source import transformer_of
 from dse_evaluators.workloads.transformer import family_of_transformer
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
@@ -70,8 +69,8 @@ def _read_sizes(path: Path) -> Transformer:
     file = path / "config.json" if path.is_dir() else path
     content = read_json(file)
     kind = content.get("model_type")
-    if kind not in _ALIASES:
-        return read_config(path)
+    if not isinstance(kind, str) or kind not in _ALIASES:
+        return transformer_of(str(file.resolve()), "workload")
     base, names = _ALIASES[kind]
     sizes: dict[str, Any] = {}
     for field, key in names.items():
