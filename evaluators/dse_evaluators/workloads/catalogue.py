@@ -124,7 +124,7 @@ def axis_sizes(text: str, items: Iterable[str]) -> dict[str, int]:
     """Return the sizes of axes by name, from items such as ``batch=1``.
 
     Args:
-        text: the whole name of the workload, for messages.
+        text: the complete name of the workload, for messages.
         items: the items.
 
     Raises:
