@@ -69,6 +69,9 @@ def init(
         str | None,
         typer.Option(help="The quality metric of --model: accuracy.", show_default=False),
     ] = None,
+    chip: Annotated[
+        bool, typer.Option("--chip", help="Choose a chip for --model, too: a systolic array.")
+    ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing; use examples for missing options.")
     ] = False,
@@ -76,7 +79,8 @@ def init(
 ) -> None:
     """Write a commented space, study and evaluator that run, from a few questions.
 
-    With --model, the study compresses that model, layer by layer.
+    With --model, the study compresses that model, layer by layer; with --chip, in a format that it
+    chooses together with a chip.
 
     Example: dse init kernels --parameter 'threads = 1..16' --metric 'minimize time ms' --yes
     """
@@ -97,9 +101,9 @@ def init(
     axes = tuple(map(axis_of, parameter or ()))
     wishes = tuple(map(wish_of, metric or ()))
     usual = usual_name(folder)
-    if model is not None or data is not None or quality is not None:
+    if model is not None or data is not None or quality is not None or chip:
         _check_model_options(model, data, [measured, parameter, metric])
-        answer = ModelAnswer(model=model or "", data=data or "", quality=quality)
+        answer = ModelAnswer(model=model or "", data=data or "", quality=quality, has_chip=chip)
         written = write_model_study(name or usual, question or MODEL_QUESTION, answer, folder)
         _report(name or usual, folder, [*written], output)
         return

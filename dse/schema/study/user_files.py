@@ -18,6 +18,9 @@ _LIKE = "like"
 """Key of a mapping that names what it changes: a built-in name, or a file of the user."""
 
 
+_KINDS = ("onnx:",)
+"""Prefixes of a path that state the kind of its file: ``onnx:net.onnx,batch=1``."""
+
 GIVEN = "given:"
 """Prefix of a text that names an object of a Python program."""
 
@@ -25,7 +28,8 @@ GIVEN = "given:"
 def resolve_user_option(value: Any, study_file: Path, objects: Mapping[str, Any]) -> Any:
     """Return an option's value with its paths resolved relative to the study's file.
 
-    A text is a path if it has a slash or an ending such as ``.onnx``; other texts are names. In a
+    A text is a path if it has a slash or an ending such as ``.onnx``, or follows ``onnx:``; other
+    texts are names. Settings may follow a path, as in ``net.onnx:tokens=128``. In a
     mapping, ``file`` is a path, ``python`` a path with a function's name, and ``like`` a text or a
     mapping of the same kinds.
 
@@ -60,6 +64,9 @@ def resolve_user_option(value: Any, study_file: Path, objects: Mapping[str, Any]
 def _resolve_text(text: str, study_file: Path, objects: Mapping[str, Any]) -> Any:
     if text in objects:
         return objects[text]
+    kind = next((one for one in _KINDS if text.startswith(one)), "")
+    if kind and text != kind:
+        return kind + str(resolve_path(text.removeprefix(kind), study_file))
     return str(resolve_path(text, study_file)) if _is_path(text) else text
 
 

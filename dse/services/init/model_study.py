@@ -10,8 +10,7 @@ from typing import Any
 
 from dse.errors import DseError, PluginError, StorageError
 from dse.registry import make
-
-_FORMATS = ("int8:channel", "int6:channel", "int4:channel", "int3:channel")
+from dse.services.init.chip_study import CHIP_QUESTION, ChipStudy, format_lines, workload_text
 
 MODEL_QUESTION = "Which number format of each layer keeps the model's quality in the fewest bytes?"
 """Question of a study whose author states none."""
@@ -28,11 +27,13 @@ class ModelAnswer:
         model: a model's file or folder, or ``net.py:make``.
         data: the file of examples, or ``data.py:make``.
         quality: the quality metric; by default accuracy if the data has classes, else cosine.
+        has_chip: whether the study also chooses a systolic array that runs the model.
     """
 
     model: str
     data: str
     quality: str | None = None
+    has_chip: bool = False
 
 
 def write_model_study(
@@ -41,7 +42,8 @@ def write_model_study(
     """Write the space and the study that compress a model; return their texts by file name.
 
     The space has one number format for each layer of the model. The layers of a function's model
-    are not known without calling it; its space has one format for all layers.
+    are not known without calling it; its space has one format for all layers. So has that of a
+    study with a chip whose array knows other layers, such as the joined projections of a decoder.
 
     Args:
         name: name of the study.
@@ -55,6 +57,9 @@ def write_model_study(
         StorageError: the folder cannot be written.
     """
     evaluator, quality = _make_evaluator(answer)
+    if answer.has_chip:
+        texts = _chip_texts(name, question, answer, folder, (evaluator, quality))
+        return _write(texts, folder)
     layers = [] if evaluator.starts else list(evaluator.recipes({}))
     goal = evaluator.provides[quality.replace("-", "_")].goal
     metric = quality.replace("-", "_")
@@ -64,6 +69,10 @@ def write_model_study(
         "space.yaml": _space(name, layers),
         "study.yaml": _study(name, question, shared, f"{goal}: quality.{metric}"),
     }
+    return _write(texts, folder)
+
+
+def _write(texts: Mapping[str, str], folder: Path) -> Mapping[str, str]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in texts.items():
@@ -71,6 +80,27 @@ def write_model_study(
     except OSError as error:
         raise StorageError(f"{folder} cannot be written: {error.strerror}") from error
     return texts
+
+
+def _chip_texts(
+    name: str, question: str, answer: ModelAnswer, folder: Path, made: tuple[Any, str]
+) -> Mapping[str, str]:
+    """Return the texts of a study that also chooses a chip."""
+    evaluator, quality = made
+    metric = quality.replace("-", "_")
+    model = _option(answer.model, folder)
+    workload, weights = workload_text(_value(answer.model), model, evaluator.example_shapes)
+    layers = () if evaluator.starts else tuple(evaluator.recipes({}))
+    study = ChipStudy(
+        name=name,
+        question=CHIP_QUESTION if question == MODEL_QUESTION else question,
+        shared=f"model: {model}, data: {_option(answer.data, folder)}, quality: {quality}",
+        objective=f"{evaluator.provides[metric].goal}: quality.{metric}",
+        workload=workload,
+        rounds_activations=not answer.model.endswith(".onnx"),
+        layers=layers if layers == tuple(weights) else (),
+    )
+    return study.texts()
 
 
 def _make_evaluator(answer: ModelAnswer) -> tuple[Any, str]:
@@ -113,18 +143,7 @@ def _relative(path: str, folder: Path) -> str:
 
 
 def _space(name: str, layers: list[str]) -> str:
-    formats = ", ".join(f'"{one}"' for one in _FORMATS)
-    lines = [f"space: {name}", "parameters:"]
-    if len(layers) > 1:
-        listed = [f"  # {place}: {layer}" for place, layer in enumerate(layers)]
-        lines += [
-            "  # One format for each layer, in this order:",
-            *listed,
-            f"  bits: {{each: {len(layers)}, choice: [{formats}]}}",
-        ]
-    else:
-        lines.append(f"  bits: {{choice: [{formats}]}}  # of all layers")
-    return "\n".join(lines) + "\n"
+    return f"space: {name}\nparameters:\n{format_lines('bits', layers)}\n"
 
 
 def _study(name: str, question: str, shared: str, objective: str) -> str:

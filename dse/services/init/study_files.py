@@ -32,6 +32,7 @@ def init(  # noqa: PLR0913 - its options are its arguments
     model: str | None = None,
     data: str | None = None,
     quality: str | None = None,
+    chip: bool = False,
 ) -> BegunFolder:
     """Write the commented files of a first study that runs, as a starting point for editing.
 
@@ -50,6 +51,7 @@ def init(  # noqa: PLR0913 - its options are its arguments
             ``"net.py:make"``.
         data: the examples to run the model on, such as ``"data.npz"``.
         quality: the model's quality metric; by default accuracy if the data has classes.
+        chip: whether the study also chooses a systolic array that runs the model.
 
     Raises:
         StudyError: one of the files exists already.
@@ -58,7 +60,7 @@ def init(  # noqa: PLR0913 - its options are its arguments
         StorageError: the folder cannot be written.
     """
     place = Path(folder)
-    if model is not None or data is not None or quality is not None:
+    if model is not None or data is not None or quality is not None or chip:
         # Imported here: few studies begin so, and an import of dse brings little.
         from dse.services.init.model_study import MODEL_QUESTION, ModelAnswer, write_model_study
 
@@ -69,7 +71,7 @@ def init(  # noqa: PLR0913 - its options are its arguments
             missing = "model" if model is None else "data"
             raise SpecError(f"a study of a model needs its {missing}", hint=f"name {missing}=")
         check_free(place)
-        answer = ModelAnswer(model=model, data=data, quality=quality)
+        answer = ModelAnswer(model=model, data=data, quality=quality, has_chip=chip)
         asked_here = MODEL_QUESTION if question == QUESTION else question
         label = name or usual_name(place)
         written = write_model_study(label, asked_here, answer, place)

@@ -30,6 +30,7 @@ from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.own.own_data import data_source
 from dse_evaluators.workloads.own.own_model import (
     CALIBRATIONS,
+    OwnModel,
     calibrate_in_order,
     model_ref,
     rotate_model,
@@ -176,6 +177,20 @@ class ByRecipe:
             for part in self._recipes.parts
             for place, name in enumerate(part.layers)
         }
+
+    @property
+    def example_shapes(self) -> dict[str, list[int]]:
+        """Shape of one example by the name of an input; ``""`` is the only input.
+
+        It is empty for built-in models, and for examples that a function makes.
+        """
+        own = None if isinstance(self._model, str) else self._model
+        data = own.data if isinstance(own, OwnModel) else None
+        if data is None or data.is_deferred:
+            return {}
+        examples = data.load()
+        named = examples.named or {"": examples.inputs}
+        return {name: list(np.shape(one)[1:]) for name, one in named.items()}
 
     def deployed_model(self, design: Mapping[str, Value]) -> DeployedModel:
         """Return the compressed model of a design, as numbers and scales of each layer."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from dse_evaluators.kernels.im2col_time import LEVELS, Im2colTotals, Resources
 from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, tile_of, traffic
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings
 from dse_evaluators.readings import check_with_lookup, look_up_row, number
+from dse_evaluators.workloads.own.own_workload import known_layers
 
 _PARTS = (*LEVELS, "edge")
 
@@ -66,7 +68,8 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
     L2 and DRAM, and of the size of L2, each relative to ``gpu``, whose cost is therefore 5.
 
     Args:
-        workload: a workload of ``workloads.catalogue``; without groups and attention.
+        workload: a workload of ``workloads.catalogue``, or a file of yours
+            (``docs/workloads.md``); without groups and attention.
         gpu: ``titan-xp``, ``p100`` or ``v100``.
         images: images per batch if the space has no ``batch``.
 
@@ -95,14 +98,16 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         System Traffic Analysis, 2019. The paper's own stream model was not available.
     """
 
-    workload: str = "resnet50"
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = "resnet50"
     gpu: str = "titan-xp"
     images: int = 1
 
     def __post_init__(self) -> None:
         self._base = look_up_row("gpu", self.gpu, GPUS)
         number(1, _MOST_IMAGES)("images", self.images)
-        self._shapes = shapes_of(self.workload)
+        self._shapes = shapes_of(known_layers(self, self.workload))
         layer = CheckedInput(check_with_lookup(self._shapes.check), default="")
         images = NumberInput(1, _MOST_IMAGES, default=self.images, whole=True)
         readings = Readings({**_INPUTS, "layer": layer, "batch": images})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
@@ -16,8 +17,8 @@ from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.convolution_shape import ConvolutionShape
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
-from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.own.own_workload import known_layers
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -43,7 +44,8 @@ class GroupedNetwork(
     between layers is not captured. ``grouped_rate`` is the rate of the regrouped layers alone.
 
     Args:
-        workload: a workload of ``workloads.catalogue``; a chain of square convolutions.
+        workload: a workload of ``workloads.catalogue``, or a file of yours
+            (``docs/workloads.md``); a chain of square convolutions.
         batch: images per call.
         warmup: calls before timing.
         repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
@@ -68,7 +70,9 @@ class GroupedNetwork(
         SpecError: the workload is unknown.
     """
 
-    workload: str = "mobilenetv1"
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = "mobilenetv1"
     batch: int = 1
     warmup: int = 3
     repeats: int = 9
@@ -77,7 +81,7 @@ class GroupedNetwork(
         check_count("batch", self.batch, least=1)
         check_count("warmup", self.warmup, least=0)
         check_count("repeats", self.repeats, least=2)
-        self._layers = layers_of(self.workload)
+        self._layers = known_layers(self, self.workload)
         self._times: dict[ConvolutionShape, tuple[float, float]] = {}
         super().__post_init__()
 

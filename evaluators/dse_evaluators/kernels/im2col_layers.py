@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import Layer
 
 
@@ -42,17 +41,19 @@ class LayerShapes:
         return np.stack([rows[name] for name in named], axis=1)
 
 
-def shapes_of(workload: str) -> LayerShapes:
-    """Return the distinct layer shapes of the named workload.
+def shapes_of(layers: Sequence[Layer]) -> LayerShapes:
+    """Return the distinct layer shapes of a workload.
+
+    Args:
+        layers: its layers.
 
     Raises:
-        SpecError: the workload is unknown, or a layer is grouped or copied (attention heads).
+        SpecError: a layer is grouped or copied (attention heads).
     """
-    layers = layers_of(workload)
     for layer in layers:
         if layer.groups != 1 or layer.copies != 1:
             raise SpecError(
-                f"the layer {layer.name!r} of {workload} is not a convolution of one group",
+                f"the layer {layer.name!r} is not a convolution of one group",
                 hint="use a workload without groups and attention, such as resnet50",
             )
     shapes: dict[Layer, int] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from dse_evaluators.kernels.im2col_replay import replay
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings
 from dse_evaluators.readings import check_with_lookup
 from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.own.own_workload import known_layers
 
 _METRICS = (
     Metric(name="l2_traffic", unit="B", goal="minimize"),
@@ -41,7 +43,8 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
     that evaluator.
 
     Args:
-        workload: a workload of ``workloads.catalogue``; without groups and attention.
+        workload: a workload of ``workloads.catalogue``, or a file of yours
+            (``docs/workloads.md``); without groups and attention.
 
     Inputs:
         layer: the name of a layer of the workload.
@@ -58,10 +61,12 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
         parameters: {layer: [conv1, conv3], tile: [16x16x4, 16x32x8], l2_size: [2048, 4096]}
     """
 
-    workload: str = "resnet50"
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = "resnet50"
 
     def __post_init__(self) -> None:
-        self._shapes = shapes_of(self.workload)
+        self._shapes = shapes_of(known_layers(self, self.workload))
         layer = CheckedInput(check_with_lookup(self._shapes.check))
         tile = CheckedInput(check_with_lookup(_sides))
         self.declare(Readings({**_INPUTS, "layer": layer, "tile": tile}))

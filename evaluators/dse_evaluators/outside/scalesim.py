@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dse_evaluators.outside.external_inputs import Knob, SimulatorInputs
 from dse_evaluators.outside.layer_shapes import shapes
 from dse_evaluators.outside.service import TimeLimits
 from dse_evaluators.outside.tool import Tool
-from dse_evaluators.workloads.catalogue import layers_of
+from dse_evaluators.workloads.own.own_workload import known_layers
 
 _KIB = 1024.0
 _SRAMS = ("ifmap_sram", "filter_sram", "ofmap_sram")
@@ -60,7 +60,7 @@ class ScaleSim:
     weighted by cycles.
 
     Args:
-        workload: a name in ``workloads.catalogue``.
+        workload: a name in ``workloads.catalogue``, or a file of yours (``docs/workloads.md``).
         timeout: time limit of each design: seconds, or a text such as ``5 min``.
         python: a Python that has scalesim 3.0.0 and numpy < 2.4, instead of the environment that
             ``dse environments install scalesim`` creates.
@@ -86,13 +86,15 @@ class ScaleSim:
         SpecError: the workload is unknown, or an option has an invalid value.
     """
 
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
     kind: Kind = "measured"
     version = f"1, scalesim {ENVIRONMENTS['scalesim'].version}"
 
     def __init__(  # noqa: PLR0913 - each is a word of the YAML
         self,
         *,
-        workload: str = "digits-cnn",
+        workload: object = "digits-cnn",
         timeout: float | str = "30 min",
         python: str | None = None,
         rows: int | None = None,
@@ -116,7 +118,7 @@ class ScaleSim:
         self.reads, self.optional = self._knobs.reads, self._knobs.optional
         self.units = self._knobs.units
         self.provides = {metric.name: metric for metric in _METRICS}
-        options = {"layers": shapes(layers_of(workload))}
+        options = {"layers": shapes(known_layers(self, workload))}
         limits = TimeLimits(design_s=seconds_of("timeout", timeout))
         self._tool = Tool("scalesim", options, limits, python)
         self.starts = self._tool.starts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dse_evaluators.outside.layer_shapes import shapes
 from dse_evaluators.outside.service import TimeLimits
 from dse_evaluators.outside.tool import Tool
 from dse_evaluators.readings import word
-from dse_evaluators.workloads.catalogue import layers_of
+from dse_evaluators.workloads.own.own_workload import known_layers
 
 _J_PER_PJ = 1e-12
 _GOALS = ("latency", "energy", "EDP")
@@ -58,7 +59,7 @@ class ZigZag:
     not depend on the sizes. Words have 8 bits, sums 16.
 
     Args:
-        workload: a name in ``workloads.catalogue``.
+        workload: a name in ``workloads.catalogue``, or a file of yours (``docs/workloads.md``).
         optimize: the objective of the search: ``latency``, ``energy`` or ``EDP``.
         loop_factors: number of loop factors to order in the search; more take longer.
         timeout: time limit of each design: seconds, or a text such as ``5 min``.
@@ -89,13 +90,15 @@ class ZigZag:
         SpecError: the workload is unknown, or an option has an invalid value.
     """
 
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
     kind: Kind = "measured"
     version = f"1, zigzag {ENVIRONMENTS['zigzag'].version}"
 
     def __init__(  # noqa: PLR0913 - each is a word of the YAML
         self,
         *,
-        workload: str = "digits-cnn",
+        workload: object = "digits-cnn",
         optimize: str = "latency",
         loop_factors: int = 4,
         timeout: float | str = "30 min",
@@ -125,7 +128,7 @@ class ZigZag:
         self.units = self._knobs.units
         self.provides = {metric.name: metric for metric in _METRICS}
         options = {
-            "layers": shapes(layers_of(workload)),
+            "layers": shapes(known_layers(self, workload)),
             "opt": optimize,
             "lpf_limit": loop_factors,
         }

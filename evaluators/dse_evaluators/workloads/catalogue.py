@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.workloads.layer_table import LayerTable, Lookup, add_biases, join_tables
 from dse_evaluators.workloads.layers import DIGITS_CNN, MNIST_CNN, MOVIELENS_MLP, Layer, stack
 from dse_evaluators.workloads.mobilenet import MOBILENET_V1, MOBILENET_V2
-from dse_evaluators.workloads.onnx_import import table_of_onnx
+from dse_evaluators.workloads.onnx_graph import OpenAxes
+from dse_evaluators.workloads.onnx_import import read_onnx_layers
 from dse_evaluators.workloads.paradnn import PARADNN
 from dse_evaluators.workloads.resnet import RESNETS
 from dse_evaluators.workloads.transformer import families
@@ -111,12 +112,25 @@ def _of_file(text: str, rest: str) -> LayerTable:
 
     ``rest`` is the part of ``text`` after ``onnx:``.
     """
-    file, *items = rest.split(",")
-    if not file:
+    folder, slash, last = rest.rpartition("/")  # a comma may be part of a folder's name
+    name, *items = last.split(",")
+    if not name:
         raise SpecError(f"workload cannot be {text!r}", hint="as in 'onnx:model.onnx,batch=1'")
-    pairs = pairs_of(text, items)
-    sizes = {axis: whole(text, axis, size, _AXIS) for axis, size in pairs.items()}
-    return table_of_onnx(Path(file), sizes)
+    axes = OpenAxes(sizes=axis_sizes(text, items))
+    return read_onnx_layers(Path(f"{folder}{slash}{name}"), axes).table
+
+
+def axis_sizes(text: str, items: Iterable[str]) -> dict[str, int]:
+    """Return the sizes of axes by name, from items such as ``batch=1``.
+
+    Args:
+        text: the complete name of the workload, for messages.
+        items: the items.
+
+    Raises:
+        SpecError: an axis occurs twice, or a size is no whole number from 1.
+    """
+    return {axis: whole(text, axis, size, _AXIS) for axis, size in pairs_of(text, items).items()}
 
 
 def layers_of(text: str) -> tuple[Layer, ...]:

@@ -59,6 +59,21 @@ class LayerTable:
         return self.weights + self.others + sum(lookup.parameters for lookup in self.lookups)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLayers:
+    """Layer table of a model that was read.
+
+    Attributes:
+        table: the layer table.
+        notes: sentences on what it leaves out.
+        stored: for each layer, the names of the stored tensors that its weights are made of.
+    """
+
+    table: LayerTable
+    notes: tuple[str, ...] = ()
+    stored: tuple[frozenset[str], ...] = ()
+
+
 def join_tables(*tables: LayerTable) -> LayerTable:
     """Concatenate layer tables into one; the counts of other parameters are added."""
     return LayerTable(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.workloads.onnx_folding import infer_shapes, known_shapes
 from dse_evaluators.workloads.onnx_runtime import library
 
 Shape = tuple[int, ...]
 
 _KEPT = 1024
 """Largest number of elements of a tensor whose values are kept for shape inference."""
+
+_AGAIN = "copy the file, or export it with torch.onnx.export, again"
 
 _FLOATS = ("FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16")
 
@@ -41,28 +44,51 @@ class Graph:
 
     ``shapes`` lacks tensors whose shape cannot be inferred. ``made_of`` maps each constant tensor
     to the stored tensors that it is computed from. ``stored`` is the number of elements of each
-    stored floating-point tensor.
+    stored floating-point tensor. ``batch_axes`` are the names of the open axes that got the size
+    of the batch.
     """
 
     nodes: Sequence[OnnxNode]
     shapes: Mapping[str, Shape]
     made_of: Mapping[str, frozenset[str]]
     stored: Mapping[str, int]
+    batch_axes: Sequence[str] = ()
 
 
-def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
-    """Return the graph of an ONNX file, with sizes given by name for its dynamic (open) axes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAxes:
+    """Sizes of the dynamic (open) axes of a model's inputs.
 
-    An axis without a name is called after its input: ``x.0`` is the first axis of ``x``.
+    Attributes:
+        sizes: size of each axis by name. An axis without a name is called after its input: ``x.0``
+            is the first axis of ``x``.
+        shapes: shape of one example, without the first axis, by the name of the input; ``""`` is
+            the only input.
+        batch: size of the first axis of an input of two or more axes, if it is open and ``sizes``
+            does not have it; ``None`` if it must be there.
+    """
+
+    sizes: Mapping[str, int]
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    batch: int | None = None
+
+
+def graph_of(path: Path, axes: OpenAxes) -> Graph:
+    """Return the graph of an ONNX file, with sizes for its dynamic (open) axes.
+
+    Args:
+        path: the file.
+        axes: the sizes.
 
     Raises:
         PluginError: onnx is not installed.
-        SpecError: the file is not a model, an open axis has no size, or no axis has that name.
+        SpecError: the file is not a model, an open axis has no size, no axis has that name, or a
+            shape does not fit.
     """
     onnx = library("onnx")
     model = _load_model(onnx, path)
     graph = model.graph
-    _close(graph, path, sizes)
+    batch_axes = _close(graph, path, axes)
     stored = {tensor.name: tensor for tensor in graph.initializer}
     counts = {
         name: prod(tensor.dims)
@@ -71,11 +97,18 @@ def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
     }
     _forget_values(stored.values())
     try:
-        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        graph = infer_shapes(model).graph
     except onnx.shape_inference.InferenceError as error:
-        raise SpecError(f"{path.name} is not a complete model: {error}") from error
+        raise SpecError(f"{path.name} is not a complete model: {error}", hint=_AGAIN) from error
+    stored = {tensor.name: tensor for tensor in graph.initializer}
     nodes = [_node(onnx, place, node) for place, node in enumerate(graph.node)]
-    return Graph(nodes=nodes, shapes=_shapes(graph), made_of=_made_of(nodes, stored), stored=counts)
+    return Graph(
+        nodes=nodes,
+        shapes=known_shapes(graph),
+        made_of=_made_of(nodes, stored),
+        stored=counts,
+        batch_axes=batch_axes,
+    )
 
 
 def _load_model(onnx: Any, path: Path) -> Any:  # onnx has no types
@@ -85,24 +118,30 @@ def _load_model(onnx: Any, path: Path) -> Any:  # onnx has no types
     except OSError as error:
         raise SpecError(f"the model {str(path)!r} cannot be read: {error.strerror}") from error
     except Exception as error:  # onnx does not export the error class of protobuf
-        raise SpecError(f"{str(path)!r} is not an ONNX model: {error}") from error
+        raise SpecError(f"{str(path)!r} is not an ONNX model: {error}", hint=_AGAIN) from error
     return library("onnx.inliner").inline_local_functions(model) if model.functions else model
 
 
-def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
+def _close(graph: Any, path: Path, given: OpenAxes) -> Sequence[str]:
     """Set the size of every dynamic axis of an ONNX graph's inputs.
 
     The recorded shapes of intermediate tensors and outputs are removed, to be inferred anew.
+    Returns the names of the axes that got the size of the batch.
     """
     axes = _open_axes(graph)
-    for name in sizes:
+    for name in given.sizes:
         if name not in axes:
-            raise SpecError(f"{path.name} has no open axis {name!r}", hint=nearest(name, axes))
+            hint = nearest(name, axes) if axes else "all its axes have sizes: give none"
+            raise SpecError(f"{path.name} has no open axis {name!r}", hint=hint)
+    shaped = _sizes_of_shapes(graph, path, given.shapes)
+    firsts = [] if given.batch is None else _first_axes(graph)
+    batch_axes = [one for one in firsts if one not in given.sizes and one not in shaped]
+    sizes = {**dict.fromkeys(batch_axes, given.batch or 1), **shaped, **given.sizes}
     left = [name for name in axes if name not in sizes]
     if left:
         raise SpecError(
             f"{path.name} has axes without a size: {', '.join(left)}",
-            hint=f"state them: onnx:{path.name},{','.join(f'{name}=1' for name in left)}",
+            hint=_hint_at_sizes(graph, path, left, is_plain=given.batch is None),
         )
     for name, same in axes.items():
         for axis in same:
@@ -110,15 +149,86 @@ def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
     del graph.value_info[:]
     for signal in graph.output:
         signal.type.tensor_type.ClearField("shape")
+    return batch_axes
+
+
+def _hint_at_sizes(graph: Any, path: Path, left: Sequence[str], *, is_plain: bool) -> str:
+    listed = ",".join(f"{name}=1" for name in left)
+    if is_plain:
+        return f"state them: onnx:{path.name},{listed}"
+    inputs = _inputs(graph)
+    shape = [axis.dim_value or 128 for axis in inputs[0].type.tensor_type.shape.dim[1:]]
+    hint = f"state them: {path.name}:{listed}"
+    if len(inputs) > 1:
+        return hint
+    return f"{hint}; or the shape of one example: {{file: {path.name}, input: {shape}}}"
+
+
+def _sizes_of_shapes(graph: Any, path: Path, shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """Return the sizes that shapes of examples give to open axes, by the names of these.
+
+    Raises:
+        SpecError: no input has that name, a shape does not fit, or gives no axis a size.
+    """
+    if not shapes:
+        return {}
+    inputs = {signal.name: signal.type.tensor_type.shape.dim for signal in _inputs(graph)}
+    if "" in shapes and len(inputs) > 1:
+        named = ", ".join(f"{name}: [...]" for name in inputs)
+        hint = f"give the shape of each: input: {{{named}}}"
+        raise SpecError(f"{path.name} has {len(inputs)} inputs", hint=hint)
+    found: dict[str, int] = {}
+    for key, shape in shapes.items():
+        name = key or next(iter(inputs), "")
+        if name not in inputs:
+            raise SpecError(f"{path.name} has no input {name!r}", hint=nearest(name, inputs))
+        found |= _sizes_of_shape(name, inputs[name], shape, path)
+    if not found:
+        stated = ", ".join(_shape_text(name, axes) for name, axes in inputs.items())
+        hint = f"leave out input; the file has {stated}"
+        raise SpecError(f"input has no effect on {path.name}", hint=hint)
+    return found
+
+
+def _sizes_of_shape(name: str, axes: Any, shape: Shape, path: Path) -> dict[str, int]:
+    fits = len(axes) == len(shape) + 1 and all(
+        axis.dim_value in (0, size) for axis, size in zip(axes[1:], shape, strict=True)
+    )
+    if not fits:
+        hint = f"{_shape_text(name, axes)}; input leaves out the first axis, the batch"
+        raise SpecError(f"{path.name} takes no input of shape {list(shape)}", hint=hint)
+    return {
+        axis.dim_param or f"{name}.{place}": size
+        for place, (axis, size) in enumerate(zip(axes[1:], shape, strict=True), start=1)
+        if axis.dim_value < 1
+    }
+
+
+def _shape_text(name: str, axes: Any) -> str:
+    sizes = [str(axis.dim_value or axis.dim_param or "?") for axis in axes]
+    return f"{name}: [{', '.join(sizes)}]"
+
+
+def _inputs(graph: Any) -> list[Any]:
+    stored = {tensor.name for tensor in graph.initializer}  # old files list weights as inputs, too
+    return [signal for signal in graph.input if signal.name not in stored]
+
+
+def _first_axes(graph: Any) -> list[str]:
+    """Return the names of the first axes that are open, of inputs of two or more axes."""
+    found: dict[str, None] = {}
+    for signal in _inputs(graph):
+        axes = signal.type.tensor_type.shape.dim
+        if len(axes) > 1 and axes[0].dim_value < 1:
+            found[axes[0].dim_param or f"{signal.name}.0"] = None
+    return list(found)
 
 
 def _open_axes(graph: Any) -> dict[str, list[Any]]:
     """Return the dynamic axes of the graph's inputs, by name."""
-    given = {tensor.name for tensor in graph.initializer}  # old files list weights as inputs, too
     axes: dict[str, list[Any]] = {}
-    for signal in graph.input:
-        inner = [] if signal.name in given else signal.type.tensor_type.shape.dim
-        for place, axis in enumerate(inner):
+    for signal in _inputs(graph):
+        for place, axis in enumerate(signal.type.tensor_type.shape.dim):
             if axis.dim_value < 1:
                 axes.setdefault(axis.dim_param or f"{signal.name}.{place}", []).append(axis)
     return axes
@@ -150,17 +260,6 @@ def _node(onnx: Any, place: int, node: Any) -> OnnxNode:
 
 def _are_whole(values: list[Any]) -> bool:
     return all(isinstance(value, int) for value in values)
-
-
-def _shapes(graph: Any) -> dict[str, Shape]:
-    """Return the shapes of the tensors for which every axis has a size."""
-    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    for signal in (*graph.input, *graph.value_info, *graph.output):
-        tensor = signal.type.tensor_type
-        axes = tuple(axis.dim_value for axis in tensor.shape.dim)
-        if tensor.HasField("shape") and all(axes):
-            shapes[signal.name] = axes
-    return shapes
 
 
 def _made_of(nodes: Sequence[OnnxNode], stored: Mapping[str, Any]) -> dict[str, frozenset[str]]:

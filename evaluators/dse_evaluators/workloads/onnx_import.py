@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 
 from dse.errors import SpecError
-from dse_evaluators.workloads.layer_table import LayerTable, Lookup
+from dse_evaluators.workloads.layer_table import LayerTable, Lookup, ReadLayers
 from dse_evaluators.workloads.layers import Layer, product
-from dse_evaluators.workloads.onnx_graph import Graph, OnnxNode, Shape, graph_of
+from dse_evaluators.workloads.onnx_graph import Graph, OnnxNode, OpenAxes, Shape, graph_of
+from dse_evaluators.workloads.shaped_layers import (
+    convolve_shapes,
+    multiply_shapes,
+    transpose_convolution,
+)
 
 _RIGHT: Mapping[str, int] = {
     "Conv": 1,
@@ -31,8 +37,18 @@ _UNREAD = ("Attention", "DeformConv", "Einsum", "If", "Loop", "RotaryEmbedding",
 """Unsupported operators that multiply or may contain operators that do."""
 
 
-def table_of_onnx(path: Path, sizes: Mapping[str, int]) -> LayerTable:
-    """Return the layer table of a model whose open (dynamic) axes have these sizes.
+_MOVES = (  # noqa: SIM905 - one word a line is longer
+    "Cast Concat Constant ConstantOfShape DepthToSpace Dropout Expand Flatten Gather "
+    "GatherElements GatherND Identity Pad Range Reshape Resize Shape Size Slice SpaceToDepth "
+    "Split Squeeze Tile Transpose Unsqueeze"
+).split()
+"""Operators that only move numbers or describe shapes."""
+
+_MOST_LISTED = 8
+
+
+def read_onnx_layers(path: Path, axes: OpenAxes) -> ReadLayers:
+    """Return the layers of a model whose open (dynamic) axes have these sizes.
 
     Convolutions, matrix products and recurrent cells are layers; a product is unweighted if both
     sides depend on the input. The images of a batch are stacked vertically. A convolution whose
@@ -40,6 +56,10 @@ def table_of_onnx(path: Path, sizes: Mapping[str, int]) -> LayerTable:
     overlap; dilation is ignored. Rows gathered from a stored matrix are embedding lookups. No layer
     is marked as one that structured pruning makes narrower. ``others`` counts all other stored
     floating-point tensors of more than one element.
+
+    Args:
+        path: the file.
+        axes: the sizes of open axes.
 
     Raises:
         PluginError: onnx is not installed.
@@ -50,26 +70,58 @@ def table_of_onnx(path: Path, sizes: Mapping[str, int]) -> LayerTable:
         changed = path.stat().st_mtime_ns
     except (OSError, ValueError) as error:  # ValueError: a name with a null byte
         raise SpecError(f"the model {str(path)!r} cannot be read: {error}") from error
-    return _table(path.resolve(), changed, tuple(sorted(sizes.items())))
+    sizes, shapes = tuple(sorted(axes.sizes.items())), tuple(sorted(axes.shapes.items()))
+    return _read(path.resolve(), changed, sizes, shapes, axes.batch)
 
 
 @lru_cache(maxsize=32)
-def _table(path: Path, _changed: int, sizes: tuple[tuple[str, int], ...]) -> LayerTable:
-    graph = graph_of(path, dict(sizes))
+def _read(
+    path: Path,
+    _changed: int,
+    sizes: tuple[tuple[str, int], ...],
+    shapes: tuple[tuple[str, Shape], ...],
+    batch: int | None,
+) -> ReadLayers:
+    axes = OpenAxes(sizes=dict(sizes), shapes=dict(shapes), batch=batch)
+    graph = graph_of(path, axes)
     _check_operators(graph, path.name)
     layers: list[Layer] = []
     picks: list[tuple[OnnxNode, frozenset[str]]] = []
     learnt: set[str] = set()
+    stored: list[frozenset[str]] = []
     for node in graph.nodes:
         if node.operator in _RIGHT and node.outputs[0] not in graph.made_of:
             layers += _READERS[node.operator](graph, node)
-            learnt.update(*(graph.made_of.get(name, ()) for name in _operands(node)))
+            made = [graph.made_of.get(name, frozenset[str]()) for name in _operands(node)]
+            learnt.update(*made)
+            stored += [frozenset[str]().union(*made)] * (len(layers) - len(stored))
         elif node.operator == "Gather" and _picks_rows(graph, node):
             picks.append((node, graph.made_of[node.inputs[0]]))
     lookups = tuple(_lookup(graph, node, shared=bool(made & learnt)) for node, made in picks)
     counted = learnt.union(*(made for _, made in picks))
     others = sum(n for name, n in graph.stored.items() if name not in counted and n > 1)
-    return LayerTable(layers=tuple(layers), lookups=lookups, others=others)
+    table = LayerTable(layers=tuple(layers), lookups=lookups, others=others)
+    return ReadLayers(table=table, notes=tuple(_notes(graph, path.name)), stored=tuple(stored))
+
+
+def _notes(graph: Graph, file: str) -> Iterator[str]:
+    """Yield sentences on what the layers of a model leave out."""
+    if graph.batch_axes:
+        listed = ", ".join(graph.batch_axes)
+        yield f"the layers of {file} are those of one example: its open axis {listed} counts as 1"
+    rest = Counter(
+        node.operator
+        for node in graph.nodes
+        if node.operator not in (*_RIGHT, *_MOVES)
+        and any(name not in graph.made_of for name in node.outputs)
+    )
+    if rest:
+        listed = ", ".join(f"{count} {name}" for name, count in rest.most_common(_MOST_LISTED))
+        more = f", and {len(rest) - _MOST_LISTED} more kinds" if len(rest) > _MOST_LISTED else ""
+        yield f"operators of {file} that are not matrix products are no layers: {listed}{more}"
+    dilated = [node.name for node in graph.nodes if max(node.attributes.get("dilations", (1,))) > 1]
+    if dilated:
+        yield f"the dilation of layers of {file} is ignored: {', '.join(dilated[:_MOST_LISTED])}"
 
 
 def _check_operators(graph: Graph, file: str) -> None:
@@ -115,53 +167,15 @@ def _shapes(graph: Graph, node: OnnxNode) -> tuple[Shape, Shape, Shape]:
 
 
 def _convolution(graph: Graph, node: OnnxNode) -> list[Layer]:
-    (images, channels, *_), (filters, _, *window), (_, _, *after) = _shapes(graph, node)
+    images, filters, results = _shapes(graph, node)
+    strides = node.attributes.get("strides")
     groups = node.number("group", 1)
-    strides = node.attributes.get("strides", (1,) * len(window))
-    moving = {stride for stride, side in zip(strides, after, strict=True) if side > 1} or {1}
-    if len(window) > 2 or len(moving) > 1:
-        rows = images * prod(after)
-        return [_plain(node.name, (rows, 1), (1, 1), (channels * prod(window), filters), groups)]
-    (stride,) = moving
-    tall, wide = (*after, 1)[:2]
-    window_tall, window_wide = (*window, 1)[:2]
-    seen = ((images * tall - 1) * stride + window_tall, (wide - 1) * stride + window_wide)
-    shape = (window_tall, window_wide)
-    return [_plain(node.name, seen, shape, (channels, filters), groups, stride)]
+    return [convolve_shapes(node.name, images, filters, results, strides=strides, groups=groups)]
 
 
 def _build_transpose(graph: Graph, node: OnnxNode) -> list[Layer]:
-    """Build a transposed convolution as a matrix product with a row per input pixel.
-
-    The product has a column per output channel and filter tap.
-    """
-    (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
-    groups = node.number("group", 1)
-    outputs = filters * groups * prod(window)
-    return [_plain(node.name, (images * prod(before), 1), (1, 1), (channels, outputs), groups)]
-
-
-def _plain(
-    name: str,
-    image: tuple[int, int],
-    window: tuple[int, int],
-    ends: tuple[int, int],
-    groups: int,
-    stride: int = 1,
-) -> Layer:
-    return Layer(
-        name=name,
-        height=image[0],
-        width=image[1],
-        filter_height=window[0],
-        filter_width=window[1],
-        channels=ends[0],
-        filters=ends[1],
-        stride=stride,
-        groups=groups,
-        pruned_inputs=False,
-        pruned_outputs=False,
-    )
+    images, filters, _ = _shapes(graph, node)
+    return [transpose_convolution(node.name, images, filters, groups=node.number("group", 1))]
 
 
 def _gemm(graph: Graph, node: OnnxNode) -> list[Layer]:
@@ -179,26 +193,10 @@ def _matmul(graph: Graph, node: OnnxNode) -> list[Layer]:
 
 
 def _product(graph: Graph, node: OnnxNode, left: Shape, right: Shape) -> list[Layer]:
-    """Build the matrix product of operands with these shapes.
-
-    The product has a copy per matrix on the right-hand side; all left-hand matrices that are
-    multiplied by the same right-hand matrix are stacked as rows. If only the left-hand side is a
-    parameter, both sides are transposed and swapped.
-    """
-    name, learnt = node.name, [side in graph.made_of for side in _operands(node)]
-    if learnt == [True, False]:
-        left, right = (*right[:-2], right[-1], right[-2]), (*left[:-2], left[-1], left[-2])
-    places = max(len(left), len(right)) - 2
-    pairs = zip(_leading(left, places), _leading(right, places), strict=True)
-    copies = prod(right[:-2])
-    rows = prod(max(pair) for pair in pairs) // copies * left[-2]
-    return [product(name, rows, left[-1], right[-1], copies=copies, weighted=any(learnt))]
-
-
-def _leading(shape: Shape, places: int) -> Shape:
-    """Return a shape's axes before the last two, padded with leading 1s to ``places`` axes."""
-    lead = shape[:-2]
-    return (*(1,) * (places - len(lead)), *lead)
+    learnt = [side in graph.made_of for side in _operands(node)]
+    return [
+        multiply_shapes(node.name, left, right, left_weighted=learnt[0], right_weighted=learnt[1])
+    ]
 
 
 def _recurrent(graph: Graph, node: OnnxNode) -> list[Layer]:

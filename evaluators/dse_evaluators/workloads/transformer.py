@@ -125,10 +125,15 @@ def families() -> Mapping[str, WorkloadFamily]:
     the token.
     """
     dense = (model for model in PLAIN_TRANSFORMERS.values() if model.experts == 1)
-    return {model.name: _family(model) for model in dense}
+    return {model.name: family_of_transformer(model) for model in dense}
 
 
-def _family(model: Transformer) -> WorkloadFamily:
+def family_of_transformer(model: Transformer) -> WorkloadFamily:
+    """Return the workload family of a transformer whose layers are equal, without experts.
+
+    Args:
+        model: its sizes.
+    """
     longest = model.positions or _LONGEST
     phase = NumberKey(least=1, most=longest)
     if model.causal:

@@ -9,6 +9,7 @@ import pytest
 
 from dse.errors import DseError
 from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.own_workload import workload_of_option
 from dse_evaluators.workloads.workload import Signals
 from tests.evaluators.compression.damaged_models import damages, images, sound_network, tokens
 from tests.evaluators.compression.own_models import write_llama
@@ -51,6 +52,26 @@ def test_the_models_that_are_damaged_are_sound(kind, network, tmp_path):
     else:
         outputs = _run(str(write_llama(tmp_path / "llama")), tokens())
     assert np.isfinite(outputs).all()
+
+
+def test_every_damage_to_a_workload_is_one_clear_error(network, tmp_path):
+    faults = [
+        _layer_fault(one, tmp_path / str(place)) for place, one in enumerate(damages(network))
+    ]
+    assert [one for one in faults if one] == []
+
+
+def _layer_fault(damage, folder):
+    """Return what is wrong with how the layers of a damaged model are read; empty if nothing is."""
+    folder.mkdir()
+    model, _ = damage.write(folder)
+    try:
+        _ = workload_of_option(model).table  # which need not read the weights
+    except DseError as error:
+        return "" if error.hint and len(str(error)) < 700 else f"{damage.name}: unclear: {error}"
+    except BaseException as error:  # noqa: BLE001 - every other exception is a mistake of ours
+        return f"{damage.name}: {type(error).__name__}: {error}"
+    return ""
 
 
 def test_every_damage_is_one_clear_error_and_runs_nothing(network, tmp_path):

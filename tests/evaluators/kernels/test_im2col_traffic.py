@@ -13,6 +13,7 @@ from dse.errors import SpecError
 from dse_evaluators.kernels.im2col_layers import shapes_of
 from dse_evaluators.kernels.im2col_replay import replay
 from dse_evaluators.kernels.im2col_traffic import tile_of, traffic
+from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import Layer
 
 EVERYTHING = 1 << 40
@@ -170,4 +171,4 @@ def test_a_tile_has_three_sides(text):
 
 def test_a_network_with_groups_has_no_im2col_product():
     with pytest.raises(SpecError, match="not a convolution of one group"):
-        shapes_of("mobilenetv1")
+        shapes_of(layers_of("mobilenetv1"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, nearest
 from dse_evaluators.accelerators.devices.devices import Device
-from dse_evaluators.accelerators.devices.gpu_layers import kernels_of
+from dse_evaluators.accelerators.devices.gpu_layers import Kernels, kernels_of, kernels_of_table
 from dse_evaluators.accelerators.devices.gpu_power import power_of
 from dse_evaluators.accelerators.devices.gpu_run import (
     ENERGIES,
@@ -34,6 +36,7 @@ from dse_evaluators.alike import (
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import check_with_lookup, look_up_row
+from dse_evaluators.workloads.own.own_workload import declare_workload
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -67,6 +70,8 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     fit in memory.
 
     Args:
+        workload: a workload of ``workloads.catalogue``, or a network of yours: a path,
+            ``{python: net.py:make, input: [3, 32, 32]}``, or a module; see ``docs/workloads.md``.
         stack: software whose measured constants are used: a framework (``vllm``), a version
             (``vllm-0.24.0``), or empty for the median of all.
         platforms: figures of user-defined devices, or paths of their files: see
@@ -99,7 +104,9 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         SpecError: an option has an invalid value.
     """
 
-    workload: str | None = None
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = None
     device: str | None = None
     format: str | None = None
     batch: float | None = None
@@ -109,15 +116,22 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     platforms: Platforms | None = None
 
     def __post_init__(self) -> None:
+        self._own = None
+        if self.workload is not None:
+            found = declare_workload(self, self.workload)
+            self._own = None if found.is_named else found
         self._devices = devices_of(self.platforms or {})
         edition = hash_device_files((self.platforms or {}).values())
-        self.version = "-".join(filter(None, (type(self).version, edition)))
+        self.version = "-".join(filter(None, (self.version, edition)))
         words: Mapping[str, Reading] = {
             "workload": CheckedInput(check_with_lookup(kernels_of)),
             "device": CheckedInput(self._check_device),
             "format": one_of(RECIPES),
         }
-        self.declare(Readings.of({**_NUMBERS, **words}, self))
+        own = {} if self._own is None else {"workload": self._own.label}
+        table = {**_NUMBERS, **words, **({"workload": one_of(own.values())} if own else {})}
+        given = {name: own.get(name, getattr(self, name)) for name in table}
+        self.declare(Readings(table).fixed({k: v for k, v in given.items() if v is not None}))
         self._fixed = {k: v for k, v in self._readings.settled.items() if k in _WORDS}
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -137,7 +151,13 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
             lacks = f"{device} has no units for {number_format}"
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
         values = {name: self._readings.column(name, batch) for name in _NUMBERS}
-        return _run_load(machine(found, number_format, self.stack), workload, GpuLoad(**values))
+        kernels = kernels_of(workload) if self._own is None else self._own_kernels
+        return _run_load(machine(found, number_format, self.stack), kernels, GpuLoad(**values))
+
+    @cached_property
+    def _own_kernels(self) -> Kernels:
+        assert self._own is not None
+        return kernels_of_table(self._own.table)
 
     def _device(self, name: str) -> Device:
         if name not in self._devices:
@@ -151,15 +171,13 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
                 power_of(device, text)
 
 
-def _run_load(machine: CalibratedDevice, workload: str, load: GpuLoad) -> Metrics:
+def _run_load(machine: CalibratedDevice, kernels: Kernels, load: GpuLoad) -> Metrics:
     """Compute latency, energy and memory of n runs on a device, with faults of infeasible runs."""
     power = machine.power
     cap_w = load.power_cap * power.limit_w
     starved = cap_w <= power.base_w
     fed = np.where(starved, 1.0, load.power_cap)
-    columns = run(
-        machine, kernels_of(workload), GpuLoad(batch=load.batch, power_cap=fed, duty=load.duty)
-    )
+    columns = run(machine, kernels, GpuLoad(batch=load.batch, power_cap=fed, duty=load.duty))
     room = machine.device.dram_bytes
     starving = infeasible(
         np.asarray(starved),

@@ -12,6 +12,7 @@ from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.devices.recipes import GemmRecipe
 from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.workloads.catalogue import table_of
+from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.layers import Layer
 
 
@@ -82,7 +83,15 @@ def kernels_of(workload: str) -> Kernels:
     Raises:
         SpecError: there is no such workload.
     """
-    table = table_of(workload)
+    return kernels_of_table(table_of(workload))
+
+
+def kernels_of_table(table: LayerTable) -> Kernels:
+    """Return the distinct layers of a layer table with their GEMM sizes.
+
+    Args:
+        table: the layer table.
+    """
     counted = Counter(_facts(layer) for layer in table.layers)
     facts = np.array(list(counted), dtype=float)  # (l, 7)
     pixels, chain, filters, products, inputs, weighted, plain = facts.T[:, :, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import one_of
 from dse_evaluators.readings import look_up_row
-from dse_evaluators.workloads.catalogue import layers_of
+from dse_evaluators.workloads.own.own_workload import known_layers
 
 _BOUND = ("compute", "memory")
 
@@ -62,7 +63,8 @@ class GroupSize(
     moving words takes more energy than multiplying, else ``compute``.
 
     Args:
-        workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
+        workload: a workload of ``workloads.catalogue``, or a file of yours
+            (``docs/workloads.md``), evaluated as a chain of layers.
         dram: a key of ``technology.DRAM_J_PER_BYTE``.
         node_nm: technology node of the multipliers, in nm.
 
@@ -90,13 +92,15 @@ class GroupSize(
         SpecError: there is no such workload or memory.
     """
 
-    workload: str = "mobilenetv1"
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = "mobilenetv1"
     dram: str = "lpddr2"
     node_nm: float = 45.0
 
     def __post_init__(self) -> None:
         self._dram_j = look_up_row("dram", self.dram, DRAM_J_PER_BYTE)
-        self._network = GroupConvolutionNetwork(layers_of(self.workload))
+        self._network = GroupConvolutionNetwork(known_layers(self, self.workload))
         self._mac_j: Mapping[Value, float] = {
             name: mac_energy_j(row, row) * logic_energy_factor(self.node_nm)
             for name, row in FORMATS.items()

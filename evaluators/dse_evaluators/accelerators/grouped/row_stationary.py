@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from dse_evaluators.accelerators.grouped.row_stationary_array import (
 from dse_evaluators.alike import infeasible
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading
-from dse_evaluators.workloads.catalogue import layers_of
+from dse_evaluators.workloads.own.own_workload import known_layers
 
 _WAITS = ("macs", "mapping", "feed")
 
@@ -70,7 +71,8 @@ class RowStationary(
     fewer rows than a window.
 
     Args:
-        workload: a workload of ``workloads.catalogue``, evaluated as a chain of layers.
+        workload: a workload of ``workloads.catalogue``, or a file of yours
+            (``docs/workloads.md``), evaluated as a chain of layers.
 
     Inputs:
         feed: words per cycle at the edge of the array.
@@ -101,10 +103,12 @@ class RowStationary(
         SpecError: there is no such workload.
     """
 
-    workload: str = "mobilenetv1"
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = "mobilenetv1"
 
     def __post_init__(self) -> None:
-        self._network = GroupConvolutionNetwork(layers_of(self.workload))
+        self._network = GroupConvolutionNetwork(known_layers(self, self.workload))
         super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:

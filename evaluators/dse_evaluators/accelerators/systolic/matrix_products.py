@@ -48,6 +48,7 @@ class LayerProducts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Distinct:
     layer: Layer
+    place: int  # of its weight in a list with one value for each; -1 if there is none
     pixels_per_channel: int
     """Inputs of a fully connected layer that come from one channel of the previous layer."""
 
@@ -55,20 +56,24 @@ class _Distinct:
 class UniqueLayers:
     """Distinct layers of a workload, each with the number of times it occurs.
 
-    ``scales`` are the bits of scales of the number formats, if they have any.
+    ``scales`` are the bits of scales of the number formats, if they have any. With ``places``, the
+    index of each layer's weight in a list, layers of different weights are distinct.
     """
 
     scales: ScaleBits | None = None
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        befores = [None, *layers[:-1]]
+    def __init__(self, layers: Sequence[Layer], places: Sequence[int] = ()) -> None:
         found = Counter(
             _Distinct(
                 layer=replace(layer, name=""),
+                place=place,
                 pixels_per_channel=_pixels_per_channel(layer, before),
             )
-            for layer, before in zip(layers, befores, strict=True)
+            for layer, before, place in zip(
+                layers, [None, *layers[:-1]], places or [-1] * len(layers), strict=True
+            )
         )
+        self.places = tuple(one.place for one in found)
         self.layers = tuple(one.layer for one in found)
         self.counts = tuple(found.values())
         self._counts = _column(self.counts)
@@ -99,8 +104,16 @@ class UniqueLayers:
         Raises:
             EvaluationError: the blocks of a format do not fit a layer.
         """
+        return self.with_scale_bits(ScaleBits.of(self.layers, weight_format, activation_format))
+
+    def with_scale_bits(self, scales: ScaleBits | None) -> UniqueLayers:
+        """Return the layers with these bits of scales.
+
+        Args:
+            scales: the bits for each layer.
+        """
         found = copy(self)
-        found.scales = ScaleBits.of(self.layers, weight_format, activation_format)
+        found.scales = scales
         return found
 
     def products(self, filter_keep: Floats, batch: Floats) -> LayerProducts:

@@ -80,7 +80,10 @@ def words(knobs: Settings, scales: ScaleBits | None = None) -> Words:
     weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
     inputs = word_bits(knobs.activation_format)
     if scales is not None:
-        weight = weight + scales.weight * inputs_per_row(knobs.n_m)
+        scale, element = scales.of_designs(knobs.combination)
+        if element is not None:
+            weight = stored_bits(element, knobs.n_m, knobs.sparsity)
+        weight = weight + scale * inputs_per_row(knobs.n_m)
         inputs = inputs + scales.input
     return Words(input=inputs / 8.0, weight=weight / 8.0, partial=knobs.accumulator_bits / 8.0)
 

@@ -16,10 +16,26 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleBits:
-    """Bits of scales and zero points for each weight and for each input of l layers, (l, 1)."""
+    """Bits of scales and zero points for each weight and for each input of l layers, (l, 1).
+
+    Where layers have formats of their own, ``weight`` and ``element``, the bits of a weight without
+    scales, are (l, c) for c combinations of formats.
+    """
 
     weight: Floats
     input: Floats
+    element: Floats | None = None
+
+    def of_designs(self, combination: Floats) -> tuple[Floats, Floats | None]:
+        """Return the bits of scales and of the element for each weight of n designs.
+
+        Args:
+            combination: index of each design's combination, (n,) or (1,).
+        """
+        if self.element is None:
+            return self.weight, None
+        place = combination.astype(np.intp)
+        return self.weight[:, place], self.element[:, place]
 
     @staticmethod
     def of(layers: Sequence[Layer], weight_format: str, activation_format: str) -> ScaleBits | None:
@@ -33,12 +49,22 @@ class ScaleBits:
         """
         if weight_format in FORMATS and activation_format in FORMATS:
             return None
-        weights = [
-            _of_layer(one, weight_format, _weight_shape(one)) if one.weighted else 0.0
-            for one in layers
-        ]
+        weights = [weight_scale_bits(one, weight_format) for one in layers]
         inputs = [_of_layer(one, activation_format, _input_shape(one)) for one in layers]
         return ScaleBits(weight=np.array(weights)[:, None], input=np.array(inputs)[:, None])
+
+
+def weight_scale_bits(layer: Layer, text: str) -> float:
+    """Return the bits of scales and zero points for each weight of a layer.
+
+    Args:
+        layer: the layer.
+        text: the number format of its weights.
+
+    Raises:
+        EvaluationError: the blocks of the format do not fit the layer.
+    """
+    return _of_layer(layer, text, _weight_shape(layer)) if layer.weighted else 0.0
 
 
 def _of_layer(layer: Layer, text: str, shape: tuple[int, int]) -> float:

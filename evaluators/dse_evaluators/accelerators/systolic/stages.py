@@ -17,12 +17,17 @@ from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.systolic.cost import Charges, Technology, charges
 from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
-from dse_evaluators.accelerators.systolic.systolic_parameters import KNOBS, Settings, settings
+from dse_evaluators.accelerators.systolic.systolic_parameters import (
+    COMBINATION,
+    KNOBS,
+    Settings,
+    settings,
+)
 from dse_evaluators.accelerators.systolic.totals import Layers, Totals
 from dse_evaluators.accelerators.systolic.vector import absent
 from dse_evaluators.accelerators.systolic.waiting import Waits, bottleneck, waits
 
-TIMED = KNOBS.keys() - {"voltage"}
+TIMED = (KNOBS.keys() - {"voltage"}) | {COMBINATION}
 
 LAID_OUT = TIMED - {"clock", "dram_bandwidth"}
 

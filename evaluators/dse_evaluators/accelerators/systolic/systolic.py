@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from dse.errors import EvaluationError, SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
 from dse_evaluators.accelerators.systolic import full, scalesim_counts
 from dse_evaluators.accelerators.systolic.cost import Technology, costs
+from dse_evaluators.accelerators.systolic.layer_formats import (
+    FormatCombinations,
+    has_layer_formats,
+)
 from dse_evaluators.accelerators.systolic.limits import infeasible
 from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.accelerators.systolic.stages import TIMED, WORDS, SystolicCostModel, Work
@@ -23,6 +28,7 @@ from dse_evaluators.accelerators.systolic.systolic_parameters import (
     INPUTS,
     KNOBS,
     SCALESIM_KNOBS,
+    WEIGHT_FORMAT,
     setting,
     settings,
 )
@@ -34,7 +40,7 @@ from dse_evaluators.formats.elements import element_of
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.readings import look_up_row
-from dse_evaluators.workloads.catalogue import layers_of
+from dse_evaluators.workloads.own.own_workload import declare_workload
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -71,10 +77,14 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
     Number formats are those of ``compression.recipe``, such as ``int4:group=32,asym``: multipliers
     have the size of the element, ``int4``, and the bits of scales and zero points are stored and
     moved with the numbers. A bare name such as ``int8`` is an element without scales. Formats whose
-    codes are neither integers nor floats, such as ``nf4``, are refused.
+    codes are neither integers nor floats, such as ``nf4``, are refused. ``weight_format`` may be a
+    list with one format for each weight of the network, in the order of ``compression.recipe``:
+    weights are stored and moved in their own format, and the multipliers have the size of the
+    largest one.
 
     Args:
-        workload: a workload of ``workloads.catalogue``.
+        workload: a workload of ``workloads.catalogue``, or a network of yours: a path,
+            ``{python: net.py:make, input: [3, 32, 32]}``, or a module; see ``docs/workloads.md``.
         node_nm: technology node in nm, 22 to 90: the range of the SRAM fit.
         dram: a key of ``technology.DRAM_J_PER_BYTE``, which sets the energy of DRAM traffic.
         leakage_w_per_mm2: leakage of the chip in W/mm2. The default is that of CACTI's default SRAM
@@ -113,7 +123,9 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
         SpecError: an option has an invalid value.
     """
 
-    workload: str = "digits-cnn"
+    user_options: ClassVar[Sequence[str]] = ("workload",)
+
+    workload: object = "digits-cnn"
     mode: Literal["full", "scalesim"] = "full"
     node_nm: float = 45.0
     dram: str = "lpddr2"
@@ -145,12 +157,13 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
     vector_hidden: bool | None = None
 
     def __post_init__(self) -> None:
-        network = UniqueLayers(layers_of(self.workload))
-        work = look_up_row("mode", self.mode, _WORK)
+        self._workload = declare_workload(self, self.workload)
+        look_up_row("mode", self.mode, _WORK)
         if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
         known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
-        alone = {} if network.repeated else {"packed": True}
+        is_known = self._workload.is_known
+        alone = {"packed": True} if is_known and not self._network.repeated else {}
         self.declare(Readings(INPUTS).fixed(alone | self._fixed_knobs(known)))
         self._fixed = self._readings.settled
         self._technology = Technology(
@@ -160,15 +173,24 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
             if self.leakage_w_per_mm2 is None
             else self.leakage_w_per_mm2,
         )
-        self._account = SystolicCostModel(
-            work=work,
-            network=network,
+
+    @cached_property
+    def _network(self) -> UniqueLayers:
+        return UniqueLayers(self._workload.layers)
+
+    @cached_property
+    def _account(self) -> SystolicCostModel:
+        return SystolicCostModel(
+            work=_WORK[self.mode],
+            network=self._network,
             technology=self._technology,
             fixed=self._fixed,
         )
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute time, energy, area and traffic of n designs, with a fault if infeasible."""
+        if has_layer_formats(batch):
+            return self._evaluate_layer_formats(batch)
         if not self._has_scales(batch):
             return self._evaluate_elements(batch, self._account)
         fixed = {name: self._fixed[name] for name in FORMAT_KNOBS if name in self._fixed}
@@ -177,6 +199,52 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
             (rows, self._evaluate_scaled(every.take(rows), *formats))
             for formats, rows in groups(every, dict.fromkeys(FORMAT_KNOBS, "int8"))
         ]
+        return gather_parts(len(batch), self.provides, parts)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """Names of the weights that a list of weight formats has entries for, in order.
+
+        It is empty where they are not known before a study runs.
+        """
+        return self._workload.entries.names if self._workload.is_known else ()
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        found = sum(name.startswith(f"{WEIGHT_FORMAT}[") for name in values)
+        if found and self.mode != "full":
+            raise SpecError(f"{WEIGHT_FORMAT} has no meaning in the mode {self.mode!r}")
+        if found and self._workload.is_known:
+            found = len(self.weight_names)
+        self._readings.check(values, {WEIGHT_FORMAT: found})
+
+    def _evaluate_layer_formats(self, batch: Batch) -> Metrics:
+        """Compute the metrics of n designs whose layers have weight formats of their own."""
+        entries = self._workload.entries
+        combinations = FormatCombinations.of(batch, len(entries.names))
+        network = UniqueLayers(self._workload.layers, entries.places)
+        formats = {name: self._fixed[name] for name in FORMAT_KNOBS if name in self._fixed}
+        every = fix_columns(batch, formats)
+        parts = []
+        for (activation,), rows in groups(every, {FORMAT_KNOBS[1]: "int8"}):
+            of_layers = network.layers, network.places, activation
+            try:
+                scales, reasons = combinations.scales(*of_layers)
+            except EvaluationError as error:
+                faults = infeasible_rows([error.problem] * len(rows))
+                parts.append((rows, Metrics(columns={}, faults=faults)))
+                continue
+            widest = combinations.widest(*of_layers, self.node_nm)
+            some = every.with_columns(combinations.columns(widest)).take(rows)
+            element = {FORMAT_KNOBS[1]: _element(FORMAT_KNOBS[1], activation)}
+            account = replace(
+                self._account,
+                network=network.with_scale_bits(scales),
+                fixed={**self._fixed, **element},
+            )
+            found = self._evaluate_elements(some, account)
+            unfit = [reasons.get(place) for place in combinations.place[rows].tolist()]
+            faults = {**found.faults, **infeasible_rows(unfit)}
+            parts.append((rows, Metrics(columns=found.columns, faults=faults)))
         return gather_parts(len(batch), self.provides, parts)
 
     def _has_scales(self, batch: Batch) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 
 import numpy as np
@@ -68,7 +68,12 @@ KNOBS: Mapping[str, Reading] = {
     "vector_hidden": Flag(default=True),
 }
 
-FORMAT_KNOBS = ("weight_format", "activation_format")
+WEIGHT_FORMAT = "weight_format"
+
+COMBINATION = "weight_format_combination"
+"""Column with the index of each design's combination of formats, where layers differ."""
+
+FORMAT_KNOBS = (WEIGHT_FORMAT, "activation_format")
 
 _FORMAT_INPUT = CheckedInput(check_with_lookup(element_of), default="int8")
 
@@ -113,6 +118,8 @@ class Settings:
     vector_lanes: Floats
     vector_ops: Floats
     vector_hidden: Floats
+    combination: Floats = field(default_factory=lambda: np.zeros(1))
+    """Index of the combination of weight formats, where layers differ; see ``layer_formats``."""
 
     def take(self, rows: Array) -> Settings:
         """Return the parameters of a subset of the designs, given by their indices ``rows``."""
@@ -134,7 +141,8 @@ def settings(batch: Batch, fixed: Mapping[str, Value]) -> Settings:
     Raises:
         EvaluationError: a categorical value is not among those that its parameter takes.
     """
-    return Settings(**{name: setting(name, batch, fixed) for name in KNOBS})
+    found = Settings(**{name: setting(name, batch, fixed) for name in KNOBS})
+    return replace(found, combination=batch[COMBINATION]) if COMBINATION in batch else found
 
 
 def setting(name: str, batch: Batch, fixed: Mapping[str, Value]) -> Floats:

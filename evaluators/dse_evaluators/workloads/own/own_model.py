@@ -13,13 +13,14 @@ from dse.core.metric import Metric
 from dse.errors import DseError, PluginError, SpecError, nearest
 from dse_evaluators.workloads.model_factories import distribution_of, registered_names
 from dse_evaluators.workloads.models import MODELS, ModelRef, model_of
+from dse_evaluators.workloads.own.model_file import EXPORT, check_model_file, names_file
 from dse_evaluators.workloads.own.own_data import (
     DataSource,
     OwnData,
     as_evaluation_error,
     data_source,
 )
-from dse_evaluators.workloads.own.own_function import OwnFunction, digest, missing_file
+from dse_evaluators.workloads.own.own_function import OwnFunction, digest
 from dse_evaluators.workloads.own.own_identity import object_edition
 from dse_evaluators.workloads.own.own_outputs import check_targets
 from dse_evaluators.workloads.own.own_quality import Quality, qualities_of
@@ -36,9 +37,6 @@ CALIBRATIONS = ("independent", "sequential")
 """Whose outputs calibrate a layer: those of the original layers before it, or compressed ones."""
 
 _MOST_LISTED = 6
-_PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
-_EXPORT = "torch.onnx.export, or safetensors.torch.save_file with a config.json, writes a file"
-_INSTEAD_OF_ARCHIVE = "torch.onnx.export writes a file; {python: net.py:make} may load the archive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,7 +261,7 @@ def model_ref(
         PluginError: no model has this name.
         SpecError: a file cannot be read, the data is missing or does not fit the metrics.
     """
-    if isinstance(model, str) and not _is_path(model) and not model.startswith(GIVEN):
+    if isinstance(model, str) and not names_file(model) and not model.startswith(GIVEN):
         is_registered = model not in MODELS and model in registered_names()
         _check_alone(model, data, quality, has_quality=not is_registered)
         if is_registered:
@@ -378,11 +376,6 @@ def _check_name(model: str) -> None:
         raise PluginError(error.problem, hint=hint, part=["model"]) from error
 
 
-def _is_path(text: str) -> bool:
-    """Return whether a text names a file: it has a slash, or an ending such as ``.onnx``."""
-    return "/" in text or "\\" in text or Path(text).suffix[1:2].isalpha()
-
-
 def _origin_of(model: object) -> tuple[Any, str, str]:
     """Return the origin of a user's model, a hash of its content, and its name for messages."""
     try:
@@ -421,20 +414,11 @@ def _mapping_origin(model: Mapping[Any, Any]) -> tuple[Any, str, str]:
 def _file_origin(path: Path) -> tuple[Any, str, str]:
     from dse_evaluators.workloads.own.own_readers import READERS, reader_of
 
-    if path.suffix == ".pt2":
-        problem = f"{path.name} is a torch.export archive, whose loading can run code"
-        raise SpecError(problem, hint=_INSTEAD_OF_ARCHIVE)
-    if path.suffix in _PICKLED:
-        problem = f"{path.name} is a pickle, which could run code, and is never read"
-        raise SpecError(problem, hint=_EXPORT)
-    if path.suffix == ".py":
-        raise SpecError(f"{path.name} is a program", hint=f"{{python: {path.name}:make}}")
-    if not path.exists():
-        raise missing_file(path)
+    check_model_file(path)
     if path.suffix == ".safetensors":
         path = path.parent  # its config.json gives the model's shape
     if reader_of(path) is None:
-        hint = f"known: {', '.join(READERS)}; {_EXPORT}"
+        hint = f"known: {', '.join(READERS)}; {EXPORT}"
         raise SpecError(f"{path.name} is not a model file", hint=hint)
     reader = reader_of(path)
     assert reader is not None

@@ -57,7 +57,7 @@ def layout_of(origin: Any, label: str) -> Layout:
     from dse_evaluators.workloads.own.module_layers import ModuleLayers
     from dse_evaluators.workloads.own.module_workload import parameters_of, single_precision
 
-    module = single_precision(_module_of(origin, label))
+    module = single_precision(module_of(origin, label))
     found = ModuleLayers.of(module)
     shapes = {name: array.shape for name, array in parameters_of(module).items()}
     return Layout(shapes=shapes, layers=tuple(found.used_by), kept=found.kept)
@@ -84,15 +84,22 @@ def load_workload(
         return reader.load(origin, label, data, qualities)
     from dse_evaluators.workloads.own.module_workload import ModuleWorkload
 
-    module = _module_of(origin, label)
+    module = module_of(origin, label)
     return ModuleWorkload(name=label, module=module, data=data, qualities=qualities)
 
 
 @lru_cache(maxsize=16)
-def _module_of(origin: Any, label: str) -> Any:
+def module_of(origin: Any, label: str) -> Any:
     """Return the module that an object is, or that a function returns; it is called once.
 
     The function runs with the random seed 0, so that every process gets the same weights.
+
+    Args:
+        origin: a function of a file, or a module or function of the program.
+        label: name of the model for messages.
+
+    Raises:
+        EvaluationError: the function fails, or returns something else.
     """
     import torch
     from torch import nn
