@@ -203,7 +203,8 @@ def test_a_file_that_is_no_system_is_refused(tmp_path, text, problem):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"system": "h200-hgx", "device": "h200-sxm"}, "a device of its own"),
+        ({"system": "h200-hgx", "device": "h200-sxm"}, "h200-hgx has a device of its own"),
+        ({"system": "h200-hgx", "device": "h100-sxm"}, "a device of its own, h200-sxm"),
         ({"system": "tpu-v5e"}, "power limit of tpu-v5e is unknown"),
         ({"system": "v100-pcie"}, "no rate in bf16"),
         ({"model": ["llama3-8b", "llama3-8b"]}, "model has 'llama3-8b' twice"),

@@ -136,7 +136,9 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
         )
 
     writing = target(tokens(together, traffic.guesses + 1.0, nothing, waves))
-    drafted = draft(tokens(together, np.ones_like(running), nothing, waves))
+    drafted = writing  # multiplied by the number of draft tokens
+    if (traffic.guesses > 0).any():
+        drafted = draft(tokens(together, np.ones_like(running), nothing, waves))
     beside = np.where(joined, together, 0.0)
     prompts = np.where(apart, traffic.prefill_stages, waves)
     laden = reader(tokens(beside, traffic.guesses + 1.0, traffic.piece, prompts))

@@ -155,18 +155,15 @@ class ServingFabric:
         """
         found = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
         for count in np.unique(ranks).tolist():
-            rows = ranks == count
+            rows = np.flatnonzero(ranks == count)
+            size = size_bytes[rows]
             if count > self.node_devices:
-                far = (
-                    (1.0 - self.node_devices / count) * size_bytes if crossing is None else crossing
-                )
-                near = np.full(found.shape, self.node_devices / count)
-                if forwarded is not None:
-                    near = np.where(forwarded, 1.0, near)
-                found[rows] = self._exchange_between_s((near * size_bytes)[rows], far[rows])
+                inside = self.node_devices / count
+                far = (1.0 - inside) * size if crossing is None else crossing[rows]
+                near = inside if forwarded is None else np.where(forwarded[rows], 1.0, inside)
+                found[rows] = self._exchange_between_s(near * size, far)
             elif count > 1:
-                constants = self._exchange(int(count))
-                found[rows] = seconds("all_to_all", size_bytes[rows], count, constants)
+                found[rows] = seconds("all_to_all", size, count, self._exchange(int(count)))
         return found
 
     def _exchange_between_s(self, near_bytes: Floats, far_bytes: Floats) -> Floats:

@@ -155,12 +155,13 @@ class ServingScenario:
         queries = plan.draft_tokens + 1.0
         most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
         workspace = workspace_bytes(share, most, plan.batch * queries)
-        weights = weight_bytes(share, weight)
-        guessed = plan.draft_tokens > 0
-        small_weights = np.where(guessed, weight_bytes(small, weight), 0.0)
-        length = self.prompt + self.answer
+        weights, length = weight_bytes(share, weight), self.prompt + self.answer
         each = text_bytes(share, length)
-        small_each = np.where(guessed, text_bytes(small, length), 0.0)
+        guessed = plan.draft_tokens > 0
+        small_weights = small_each = np.zeros_like(each)
+        if guessed.any():
+            small_weights = np.where(guessed, weight_bytes(small, weight), 0.0)
+            small_each = np.where(guessed, text_bytes(small, length), 0.0)
         left = self.room - weights - small_weights - workspace
         found = np.maximum(roomy(left, each + small_each), 1.0)
         places = np.minimum(plan.batch, found) if self.waiting else plan.batch
