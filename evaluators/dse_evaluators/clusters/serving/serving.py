@@ -111,6 +111,8 @@ class Serving(
         draft_model: model, named as ``model``, that proposes ``draft_tokens`` per step, in the same
             formats.
         acceptance: probability that a draft token is accepted.
+        imbalance: tokens of the busiest of the ``ep`` groups over the mean of the groups, in place
+            of the input.
         transfer_bandwidth: rate at which a device sends or receives the KV cache of a prompt that
             another replica computed [B/s], or with a unit; by default that of its links.
         price_per_hour: US dollars per device and hour, or a mapping by system or device; by default
@@ -121,16 +123,16 @@ class Serving(
         embodied_kg: kg of carbon of making a device, with its share of the server.
 
     Limits:
-        Not modelled: imbalance between experts, queues, varying lengths, shared prefixes, the host,
-        expanding the latents of a prefix for each chunk. Not validated: ``attention_dp``,
-        pipelines, weights in fewer bits than their GEMMs, windows.
+        Not modelled: queues, varying lengths, shared prefixes, the host, redundant experts, routing
+        to few nodes, expanding the latents of a prefix for each chunk. Not validated:
+        ``attention_dp``, pipelines, weights in fewer bits than their GEMMs, windows.
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
-        .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 825 of DeepSeek-R1, Kimi-K2.5
-        (latent attention) and Qwen3.5-397B (recurrent states): 20.9 %, 25.2 %, .775. Outliers: 25 %
-        (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details:
-        ``docs/serving.md``.
+        .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 688 of DeepSeek-R1, Kimi-K2.5
+        (latent attention) and Qwen3.5-397B (recurrent states): 16.6 %, 21.7 %, .842; of 33 with
+        separate prefill: 13.2 %, 22.4 %, .948. Outliers: 25 % (SGLang, 8B), 81 % (vLLM, H200) and
+        92 % (DeepSeek-R1 in nvfp4). Details: ``docs/serving.md``.
 
     Example:
         options: {model: llama3-70b, device: h200-sxm}

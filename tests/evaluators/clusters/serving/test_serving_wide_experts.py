@@ -41,7 +41,7 @@ def exchange_s(system, ranks, width):
 
 @pytest.mark.parametrize(("ranks", "dispatch_s", "combine_s"), DEEPEP)
 def test_tokens_reach_experts_on_other_nodes_in_the_published_time(ranks, dispatch_s, combine_s):
-    """Nothing was fitted to these times; the worst of ten is 7 % off."""
+    """No constant was fitted to these times; the worst of ten is 7.5 % off."""
     assert exchange_s("h100-hgx", ranks, 1) == pytest.approx(dispatch_s, rel=0.08)
     assert exchange_s("h100-hgx", ranks, 2) == pytest.approx(combine_s, rel=0.08)
 
