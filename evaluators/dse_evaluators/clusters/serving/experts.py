@@ -55,7 +55,8 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
     model = share.model
     everyone = tokens * share.groups
     rows = share.busiest * everyone * count_chosen_experts(model) / share.expert_groups
-    touched = np.minimum(share.busiest * count_touched_experts(model, everyone), model.experts)
+    held = model.experts + share.redundant
+    touched = np.minimum(share.busiest * count_touched_experts(model, everyone), held)
     copies = touched / share.expert_groups
     hidden = np.full_like(rows, model.hidden)
     inner = model.ffn / share.expert_devices

@@ -45,8 +45,9 @@ def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
     """Return the bytes of weights on one device, (n,).
 
     Layers are in their own format, and the projections into latents that all heads share are on
-    every device; embedding, LM head and routers are in 16 bits. The first pipeline stage holds the
-    embedding, the last the LM head; the fullest stage counts.
+    every device; redundant experts count as further experts; embedding, LM head and routers are in
+    16 bits. The first pipeline stage holds the embedding, the last the LM head; the fullest stage
+    counts.
     """
     layers = copies = np.zeros_like(operand_bytes)
     routers: Floats | float = 0.0
@@ -54,7 +55,7 @@ def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
         model = kind.model
         sharded, copied = mixer_weights(model)
         expert, shared = feed_weights(model)
-        block = sharded + shared + model.experts * expert / kind.groups
+        block = sharded + shared + (model.experts + kind.redundant) * expert / kind.groups
         held = share.kind_layers(model, share.stage_layers)
         layers = layers + block * held * operand_bytes
         copies = copies + copied * held * operand_bytes

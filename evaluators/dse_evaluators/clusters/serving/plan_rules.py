@@ -48,9 +48,13 @@ def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
 
 
 def _rules(plan: Plans, model: Transformer, fabric: ServingFabric) -> Iterator[Rule]:
-    yield from _pool(plan.decode, model, fabric)
-    if plan.apart.any():
-        yield from _pool(plan.prefill, model, fabric)
+    for pool in (plan.decode, plan.prefill) if plan.apart.any() else (plan.decode,):
+        held = model.experts + plan.redundant_experts
+        yield _divides(held, pool.ep, "experts over expert parallel groups")
+        yield from _pool(pool, model, fabric)
+    most = np.full_like(plan.tp, model.experts if model.experts > 1 else 0.0)
+    reason = "{has:g} redundant experts, but the model has {needs:g}"
+    yield Rule(plan.redundant_experts > most, reason, plan.redundant_experts, most)
     if np.isfinite(fabric.most_devices):
         most = np.full_like(plan.tp, fabric.most_devices)
         reason = "a plan for {has:g} devices, but the system has {needs:g}"
@@ -105,7 +109,6 @@ def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
 
 def _routing(pool: PoolPlan, model: Transformer) -> Iterator[Rule]:
     """Yield the constraints of expert parallelism and of attention data parallelism."""
-    yield _divides(model.experts, pool.ep, "experts over expert parallel groups")
     yield _divides(pool.stage_devices, pool.ep, "devices over expert parallel groups")
     yield Rule(
         (pool.groups > 1) & (model.experts <= 1),

@@ -130,11 +130,12 @@ class ServingScenario:
                 expert_groups=pool.ep,
                 stages=pool.pp,
                 imbalance=plan.imbalance,
+                redundant=extra,
             )
-            for model, pool in (
-                (self.model, plan.decode),
-                (self.draft or self.model, plan.decode),
-                (self.model, plan.prefill),
+            for model, pool, extra in (
+                (self.model, plan.decode, plan.redundant_experts),
+                (self.draft or self.model, plan.decode, 0.0),
+                (self.model, plan.prefill, plan.redundant_experts),
             )
         )
         return share, small, reader

@@ -88,7 +88,8 @@ class Serving(
     A model with experts may use ``attention_dp`` groups of ``tp`` devices that serve ``batch``
     sequences each and share the experts, which are split over ``ep`` groups of devices, also over
     several nodes. The attention groups run decode steps and prefill in lockstep, each on its own
-    sequences. The busiest of the ``ep`` groups receives ``imbalance`` times the mean of tokens.
+    sequences. The busiest of the ``ep`` groups receives ``imbalance`` times the mean of tokens;
+    they also hold second copies of ``redundant_experts`` of the experts.
     ``weight_bits`` and ``kv_bits``, where above 0, are the bits of a layer's weight and of a cached
     element in memory, including scales and indices: such weights are read in these bits and
     multiplied in ``weight_format``; kernels that dequantize narrower weights have separate
@@ -113,6 +114,8 @@ class Serving(
         acceptance: probability that a draft token is accepted.
         imbalance: tokens of the busiest of the ``ep`` groups over the mean of the groups, in place
             of the input.
+        redundant_experts: second copies of experts of a layer, in place of the input; the imbalance
+            that remains with them is ``imbalance``.
         transfer_bandwidth: rate at which a device sends or receives the KV cache of a prompt that
             another replica computed [B/s], or with a unit; by default that of its links.
         price_per_hour: US dollars per device and hour, or a mapping by system or device; by default
@@ -123,9 +126,9 @@ class Serving(
         embodied_kg: kg of carbon of making a device, with its share of the server.
 
     Limits:
-        Not modelled: queues, varying lengths, shared prefixes, the host, redundant experts, routing
-        to few nodes, expanding the latents of a prefix for each chunk. Not validated:
-        ``attention_dp``, pipelines, weights in fewer bits than their GEMMs, windows.
+        Not modelled: queues, varying lengths, shared prefixes, the host, routing to few nodes,
+        expanding the latents of a prefix for each chunk. Not validated: ``attention_dp``,
+        pipelines, weights in fewer bits than their GEMMs, windows.
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
@@ -160,6 +163,7 @@ class Serving(
     draft_model: ModelOption | None = None
     acceptance: float = 0.7
     imbalance: float | None = None
+    redundant_experts: int | None = None
     transfer_bandwidth: float | str | None = None
     price_per_hour: float | Mapping[str, float] | None = None
     grid: str | None = "usa"
@@ -181,8 +185,9 @@ class Serving(
             number(low, high, whole=True)(name, getattr(self, name))
         for name in ("memory_share", "acceptance"):
             number(0, 1)(name, getattr(self, name))
-        if self.imbalance is not None and transformer_of(self.model).experts <= 1:
-            raise SpecError("imbalance of a model without experts", hint="leave imbalance out")
+        for name in ("imbalance", "redundant_experts"):
+            if getattr(self, name) is not None and transformer_of(self.model).experts <= 1:
+                raise SpecError(f"{name} of a model without experts", hint=f"leave {name} out")
         self._fleet = Fleet(
             services={
                 name: self._service(sheet, fabric)

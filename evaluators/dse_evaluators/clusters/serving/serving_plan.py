@@ -30,6 +30,7 @@ READINGS: Mapping[str, Reading] = {
         ("prefill_tp", "prefill_pp", "prefill_ep", "prefill_attention_dp"), _OPTIONAL_COUNT
     ),
     "imbalance": NumberInput(1, 1e3, default=1.0),
+    "redundant_experts": _OPTIONAL_COUNT,
     "draft_tokens": NumberInput(0, 64, default=0.0, whole=True),
     "weight_format": one_of(map(str, SPELLINGS), "bf16"),
     "prefill_weight_format": one_of((SAME, *map(str, SPELLINGS)), SAME),
@@ -84,6 +85,8 @@ class Plans:
     """Pipeline stages of a replica, each on the same number of devices."""
     imbalance: Floats
     """Tokens of the group of experts with most tokens, over the mean of the groups."""
+    redundant_experts: Floats
+    """Experts of a layer that a replica has twice, as further experts."""
 
     def take(self, rows: Array) -> Plans:
         """Return the serving plans of the designs at the indices ``rows``."""

@@ -31,6 +31,8 @@ class ModelSharding:
     stages: Floats | float = 1.0
     imbalance: Floats | float = 1.0
     """Tokens of the expert group with most tokens, over the mean of the groups."""
+    redundant: Floats | float = 0.0
+    """Second copies of experts of a layer, which the expert groups hold besides the first."""
 
     @property
     def kinds(self) -> tuple[ModelSharding, ...]:
@@ -45,7 +47,7 @@ class ModelSharding:
             return self
         if kind.experts == self.model.experts:
             return replace(self, model=kind)
-        return replace(self, model=kind, groups=1.0, expert_groups=1.0)
+        return replace(self, model=kind, groups=1.0, expert_groups=1.0, redundant=0.0)
 
     @property
     def busiest(self) -> Floats:

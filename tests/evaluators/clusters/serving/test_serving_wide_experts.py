@@ -95,6 +95,23 @@ def test_the_busiest_group_of_experts_sets_the_time():
     assert columns["attention_time"][0] == columns["attention_time"][2]
 
 
+def test_second_copies_of_experts_fill_a_rack():
+    """256 experts and 32 copies are four for each of 72 devices; 58 layers have experts."""
+    plan = {"attention_dp": 72, "ep": 72, "batch": 8}
+    rack = Serving(**{**SERVED, "system": "gb200-nvl72"})
+    alone, doubled = ({**PLAN, **plan, "redundant_experts": extra} for extra in (0, 32))
+    found = rack.evaluate(Batch.of([alone, doubled]))
+    assert list(found.faults) == [0]
+    assert "experts over expert parallel groups: 256 in 72" in found.faults[0].reason
+    kept = found.columns["weights_memory"]
+    assert kept[1] - kept[0] == pytest.approx(58 * 32 * 3 * 7168 * 2048 / 72)
+
+
+def test_a_model_has_no_more_second_copies_than_experts():
+    found = Serving(**SERVED).evaluate(Batch.of([{**PLAN, "redundant_experts": 512}]))
+    assert found.faults[0].reason == "512 redundant experts, but the model has 256"
+
+
 def test_experts_that_all_devices_share_are_balanced():
     shared = {"tp": 8, "attention_dp": 2, "ep": 1, "batch": 8}
     columns = metrics(shared, {**shared, "imbalance": 4.0})
