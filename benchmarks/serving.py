@@ -3,6 +3,7 @@
     python benchmarks/serving.py [--data ../shared/data] [--with-saturated] [--points POINTS.csv]
     python benchmarks/serving.py --experts [...]
     python benchmarks/serving.py --kinds [...]
+    python benchmarks/serving.py --groups [...]
     python benchmarks/serving.py --disaggregated [...]
     python benchmarks/serving.py --speed
 
@@ -19,6 +20,9 @@ leaves out groups with texts of their own: for these the table may count devices
 and the recurrent states of Qwen3.5, with as many devices for attention as for experts too. Rows of
 more devices than a node has are left out: where their names say ``tp8_ep8``, their table has 64.
 
+With ``--groups`` the points are those of DeepSeek-R1 whose attention is data-parallel: groups with
+sequences of their own, on as many devices as the name of the point says.
+
 With ``--disaggregated`` the points are those with prefill replicas of their own that state how many
 replicas there are, on systems with nodes: 29 of Kimi-K2.5, up to 16 devices a replica, 3 of
 Qwen3-32B and 2 of Qwen3-235B.
@@ -28,11 +32,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -99,17 +104,14 @@ def main() -> None:
     )
     parser.add_argument("--experts", action="store_true", help="models with experts instead")
     parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
+    parser.add_argument("--groups", action="store_true", help="data-parallel attention instead")
     parser.add_argument("--disaggregated", action="store_true", help="prefill replicas instead")
     parser.add_argument("--speed", action="store_true", help="plans a second instead")
     options = parser.parse_args()
     if options.speed:
         print(f"plans_per_s,{speed():.0f}")
         return
-    found = (
-        disaggregated_points(options.data)
-        if options.disaggregated
-        else points(options.data, experts=options.experts, kinds=options.kinds)
-    )
+    found = _chosen_points(options)
     kept = found if options.with_saturated else [one for one in found if not one.saturated]
     told_s = told(kept)
     if options.points:
@@ -120,6 +122,14 @@ def main() -> None:
     rank = spearmanr([one.token_s for one in kept], told_s).statistic
     left_out = len(found) - len(kept)
     print(f"spearman {rank:.4f}; {left_out} saturated points left out", file=sys.stderr)
+
+
+def _chosen_points(options: argparse.Namespace) -> list[Point]:
+    if options.disaggregated:
+        return disaggregated_points(options.data)
+    if options.groups:
+        return grouped_points(options.data)
+    return points(options.data, experts=options.experts, kinds=options.kinds)
 
 
 def points(folder: Path, *, experts: bool = False, kinds: bool = False) -> list[Point]:
@@ -137,6 +147,16 @@ def disaggregated_points(folder: Path) -> list[Point]:
             _disaggregated_point(row, models)
             for row in csv.DictReader(file)
             if row["mode"] == "disagg" and row["decode_num_workers"] and row["prefill_num_workers"]
+        ]
+
+
+def grouped_points(folder: Path) -> list[Point]:
+    """The points with data-parallel attention, whose name and table agree on the devices."""
+    with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
+        return [
+            replace(_point(row, WITH_KINDS), attention_dp=_count(row, "attention_dp_size"))
+            for row in csv.DictReader(file)
+            if row["mode"] == "agg" and _is_grouped(row)
         ]
 
 
@@ -226,6 +246,14 @@ def _is_known(row: Mapping[str, str], models: Mapping[str, str]) -> bool:
     alike = experts == int(row["tp_size"] or 1) or models is MODELS
     one_node = int(row["tp_size"] or 1) <= NODE_DEVICES
     return known and together and alike and one_node and bool(_model(row, models))
+
+
+def _is_grouped(row: Mapping[str, str]) -> bool:
+    groups, named = _count(row, "attention_dp_size"), re.search(r"_tp(\d+)_", row["id"])
+    devices = groups * _count(row, "tp_size")
+    experts = _count(row, "moe_tp_size") * _count(row, "moe_ep_size")
+    agree = named is not None and int(named[1]) == devices == experts
+    return groups > 1 and agree and bool(_model(row, WITH_KINDS))
 
 
 def _model(row: Mapping[str, str], models: Mapping[str, str]) -> str:

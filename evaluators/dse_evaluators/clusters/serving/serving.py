@@ -127,15 +127,16 @@ class Serving(
 
     Limits:
         Not modelled: queues, varying lengths, shared prefixes, the host, routing to few nodes,
-        expanding the latents of a prefix for each chunk. Not validated: ``attention_dp``,
-        pipelines, weights in fewer bits than their GEMMs, windows.
+        expanding the latents of a prefix for each chunk. Not validated: pipelines, weights in fewer
+        bits than their GEMMs, windows.
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
         .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 688 of DeepSeek-R1, Kimi-K2.5
         (latent attention) and Qwen3.5-397B (recurrent states): 16.6 %, 21.7 %, .842; of 33 with
-        separate prefill: 13.2 %, 22.4 %, .948. Outliers: 25 % (SGLang, 8B), 81 % (vLLM, H200) and
-        92 % (DeepSeek-R1 in nvfp4). Details: ``docs/serving.md``.
+        separate prefill: 13.2 %, 22.4 %, .948; of 23 with ``attention_dp``: 22.4 %, 24.5 %, .844.
+        Outliers: 25 % (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details:
+        ``docs/serving.md``.
 
     Example:
         options: {model: llama3-70b, device: h200-sxm}
