@@ -3,6 +3,8 @@
     python benchmarks/serving.py [--data ../shared/data] [--with-saturated] [--points POINTS.csv]
     python benchmarks/serving.py --experts [...]
     python benchmarks/serving.py --kinds [...]
+    python benchmarks/serving.py --groups [...]
+    python benchmarks/serving.py --disaggregated [...]
     python benchmarks/serving.py --speed
 
 Points are the dense models of ``llm_serving_silicon.csv`` (ai-dynamo/aiconfigurator, Apache-2.0),
@@ -15,18 +17,27 @@ With ``--experts`` the points are those of models with experts whose layers are 
 with keys and values of its own heads, and as many devices for attention as for experts, which
 leaves out groups with texts of their own: for these the table may count devices twice. With
 ``--kinds`` they are those of models whose layers differ: the latent attention of DeepSeek and Kimi,
-and the recurrent states of Qwen3.5, with as many devices for attention as for experts too.
+and the recurrent states of Qwen3.5, with as many devices for attention as for experts too. Rows of
+more devices than a node has are left out: where their names say ``tp8_ep8``, their table has 64.
+
+With ``--groups`` the points are those of DeepSeek-R1 whose attention is data-parallel: groups with
+sequences of their own, on as many devices as the name of the point says.
+
+With ``--disaggregated`` the points are those with prefill replicas of their own that state how many
+replicas there are, on systems with nodes: 29 of Kimi-K2.5, up to 16 devices a replica, 3 of
+Qwen3-32B and 2 of Qwen3-235B.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +45,7 @@ from reference_tables import DATA, find_table
 from scipy.stats import spearmanr
 
 from dse.core.batch import Batch, Column
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.serving.serving import Serving
 
 MODELS = {
@@ -47,6 +59,7 @@ WITH_KINDS = {
     "Kimi-K2.5": "kimi-k2",
     "Qwen3.5-397B-A17B": "qwen3.5-397b-a17b",
 }
+SYSTEMS = {"h100_sxm": "h100-hgx", "b200_sxm": "b200-dgx", "gb200": "gb200-nvl72"}
 DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm"}
 DEVICES |= {"b300_sxm": "b300-sxm"}
 FORMATS = {"": "bf16", "bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
@@ -68,6 +81,10 @@ class Point:
     batch: int
     tp: int
     ep: int
+    prefill: str = ""
+    """Plan of separate prefill replicas: their number, tp, attention_dp and ep; else empty."""
+    replicas: int = 1
+    attention_dp: int = 1
     first_token_s: float
     token_s: float
 
@@ -87,12 +104,14 @@ def main() -> None:
     )
     parser.add_argument("--experts", action="store_true", help="models with experts instead")
     parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
+    parser.add_argument("--groups", action="store_true", help="data-parallel attention instead")
+    parser.add_argument("--disaggregated", action="store_true", help="prefill replicas instead")
     parser.add_argument("--speed", action="store_true", help="plans a second instead")
     options = parser.parse_args()
     if options.speed:
         print(f"plans_per_s,{speed():.0f}")
         return
-    found = points(options.data, experts=options.experts, kinds=options.kinds)
+    found = _chosen_points(options)
     kept = found if options.with_saturated else [one for one in found if not one.saturated]
     told_s = told(kept)
     if options.points:
@@ -105,11 +124,40 @@ def main() -> None:
     print(f"spearman {rank:.4f}; {left_out} saturated points left out", file=sys.stderr)
 
 
+def _chosen_points(options: argparse.Namespace) -> list[Point]:
+    if options.disaggregated:
+        return disaggregated_points(options.data)
+    if options.groups:
+        return grouped_points(options.data)
+    return points(options.data, experts=options.experts, kinds=options.kinds)
+
+
 def points(folder: Path, *, experts: bool = False, kinds: bool = False) -> list[Point]:
     """The points of a folder: dense models, those with experts, or those whose layers differ."""
     models = WITH_KINDS if kinds else WITH_EXPERTS if experts else MODELS
     with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
         return [_point(row, models) for row in csv.DictReader(file) if _is_known(row, models)]
+
+
+def disaggregated_points(folder: Path) -> list[Point]:
+    """The points with separate prefill replicas, of which the table has the number."""
+    models = MODELS | WITH_EXPERTS | WITH_KINDS
+    with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
+        return [
+            _disaggregated_point(row, models)
+            for row in csv.DictReader(file)
+            if row["mode"] == "disagg" and row["decode_num_workers"] and row["prefill_num_workers"]
+        ]
+
+
+def grouped_points(folder: Path) -> list[Point]:
+    """The points with data-parallel attention, whose name and table agree on the devices."""
+    with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
+        return [
+            replace(_point(row, WITH_KINDS), attention_dp=_count(row, "attention_dp_size"))
+            for row in csv.DictReader(file)
+            if row["mode"] == "agg" and _is_grouped(row)
+        ]
 
 
 def told(found: Sequence[Point]) -> np.ndarray:
@@ -119,7 +167,8 @@ def told(found: Sequence[Point]) -> np.ndarray:
         groups[one.model, one.device, one.isl, one.osl].append(place)
     seconds = np.zeros(len(found))
     for (model, device, isl, osl), places in groups.items():
-        served = Serving(model=model, device=device, isl=isl, osl=osl, waiting=True)
+        where = {"system" if found[places[0]].prefill else "device": device}
+        served = Serving(model=model, isl=isl, osl=osl, waiting=True, **where)
         designs = [_design(found[place]) for place in places]
         seconds[places] = served.evaluate(Batch.of(designs)).columns["tpot"]
     return seconds
@@ -173,7 +222,15 @@ def write_points(path: Path, found: Sequence[Point], told_s: np.ndarray) -> None
 
 
 def _design(point: Point) -> dict[str, object]:
+    names = ("replicas", "tp", "attention_dp", "ep")
+    prefill = {
+        f"prefill_{name}": int(each)
+        for name, each in zip(names, point.prefill.split(), strict=False)
+    }
     return {
+        **prefill,
+        "replicas": point.replicas,
+        "attention_dp": point.attention_dp,
         "tp": point.tp,
         "batch": point.batch,
         "ep": point.ep,
@@ -187,12 +244,46 @@ def _is_known(row: Mapping[str, str], models: Mapping[str, str]) -> bool:
     together = row["mode"] == "agg" and bool(row["batch_size"])
     experts = _count(row, "moe_tp_size") * _count(row, "moe_ep_size")
     alike = experts == int(row["tp_size"] or 1) or models is MODELS
-    return known and together and alike and bool(_model(row, models))
+    one_node = int(row["tp_size"] or 1) <= NODE_DEVICES
+    return known and together and alike and one_node and bool(_model(row, models))
+
+
+def _is_grouped(row: Mapping[str, str]) -> bool:
+    groups, named = _count(row, "attention_dp_size"), re.search(r"_tp(\d+)_", row["id"])
+    devices = groups * _count(row, "tp_size")
+    experts = _count(row, "moe_tp_size") * _count(row, "moe_ep_size")
+    agree = named is not None and int(named[1]) == devices == experts
+    return groups > 1 and agree and bool(_model(row, WITH_KINDS))
 
 
 def _model(row: Mapping[str, str], models: Mapping[str, str]) -> str:
     name = row["model_path"].split("/")[-1]
     return next((each for each in models if name.startswith(each)), "")
+
+
+def _disaggregated_point(row: Mapping[str, str], models: Mapping[str, str]) -> Point:
+    tp, groups, ep = (
+        {pool: max(_count(row, f"{pool}_{name}"), 1) for pool in ("prefill", "decode")}
+        for name in ("tp_size", "attention_dp_size", "moe_ep_size")
+    )
+    numbers = (row["prefill_num_workers"], tp["prefill"], groups["prefill"], ep["prefill"])
+    return Point(
+        id=row["id"],
+        model=models[_model(row, models)],
+        device=SYSTEMS[row["system"]],
+        framework=row["backend"],
+        format=FORMATS[row["gemm_quant_mode"]],
+        isl=int(row["isl"]),
+        osl=int(row["osl"]),
+        batch=int(row["decode_batch_size"]),
+        tp=tp["decode"],
+        ep=ep["decode"],
+        prefill=" ".join(map(str, numbers)),
+        replicas=int(row["decode_num_workers"]),
+        attention_dp=groups["decode"],
+        first_token_s=float(row["silicon_ttft_ms"]) * 1e-3,
+        token_s=float(row["silicon_tpot_ms"]) * 1e-3,
+    )
 
 
 def _count(row: Mapping[str, str], column: str) -> int:

@@ -99,6 +99,14 @@ def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstan
     return replace(whole, latency_s=whole.latency_s / 2.0) if collective in _HALVES else whole
 
 
+def is_measured(fabric: str, collective: Collective) -> bool:
+    """Return whether a collective was measured on a fabric, or on the one that it is like."""
+    rows = _fabrics().get(fabric, ())
+    if rows:
+        return all(row.kind == "like" and is_measured(row.like, collective) for row in rows)
+    return has_measurement(fabric, collective)
+
+
 def get_check_status(fabric: str) -> str:
     """Return the origin of a fabric's constants: ``measured``, ``assumed`` or ``hand-set``.
 

@@ -32,10 +32,19 @@ class ServingTraffic:
     copies: Floats
     prefill_copies: Floats
     """Copies that run prefill only, while ``copies`` decode only; 0: every copy does both."""
-    handover_s: Floats
-    """Seconds to send a prompt's KV cache from a prefill copy to a decode copy."""
+    sent_s: Floats
+    """Seconds that a prefill copy's links take to send a prompt's KV cache to a decode copy."""
+    received_s: Floats
+    """Seconds that the decode copy's links take to receive it."""
     stages: Floats | float = 1.0
     """Pipeline stages of a copy."""
+    prefill_stages: Floats | float = 1.0
+    """Pipeline stages of a prefill copy."""
+
+    @property
+    def handover_s(self) -> Floats:
+        """Seconds until a prompt's KV cache is in the decode copy; the slower end decides."""
+        return np.maximum(self.sent_s, self.received_s)
 
     @property
     def steps(self) -> Floats:
@@ -98,9 +107,11 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
     then ``steps`` in decode, and no step contains more than one chunk. With separate prefill
     copies, whose step times are those of ``reader``, a decoding sequence waits for no prompt. A
     pipeline runs one step in each stage, with a part of the sequences and at most one chunk; a
-    prompt delays the others by the time of one stage.
+    prompt delays the others by the time of one stage. The links of separate prefill copies send a
+    prompt's KV cache while the next prompt is computed.
 
     Source:
+        Patel et al.: Splitwise, 2024, section 4.3 (sending the KV cache beside the next prompt);
         Yu et al.: Orca, 2022, section 4 (iterations); Agrawal et al.: Sarathi-Serve, 2024,
         section 4.2 (chunks); Zhong et al.: DistServe, 2024, section 3 (separate prefill); Reiser,
         Lavenberg: Mean-Value Analysis of Closed Multichain Queuing Networks, 1980 (an arriving
@@ -114,7 +125,7 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
     context = traffic.prompt + traffic.answer / 2.0
     nothing = np.zeros_like(running)
 
-    def tokens(sequences: Floats, queries: Floats, prompt: Floats) -> StepTokens:
+    def tokens(sequences: Floats, queries: Floats, prompt: Floats, waves: Floats) -> StepTokens:
         return StepTokens(
             sequences=sequences,
             queries=queries,
@@ -124,10 +135,13 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
             waves=waves,
         )
 
-    writing = target(tokens(together, traffic.guesses + 1.0, nothing))
-    drafted = draft(tokens(together, np.ones_like(running), nothing))
+    writing = target(tokens(together, traffic.guesses + 1.0, nothing, waves))
+    drafted = writing  # multiplied by the number of draft tokens
+    if (traffic.guesses > 0).any():
+        drafted = draft(tokens(together, np.ones_like(running), nothing, waves))
     beside = np.where(joined, together, 0.0)
-    laden = reader(tokens(beside, traffic.guesses + 1.0, traffic.piece))
+    prompts = np.where(apart, traffic.prefill_stages, waves)
+    laden = reader(tokens(beside, traffic.guesses + 1.0, traffic.piece, prompts))
     more_s = np.where(joined, laden.total_s - writing.total_s, laden.total_s)
     extra_s = more_s / traffic.stages
     own_s = writing.total_s + traffic.guesses * drafted.total_s
@@ -169,6 +183,11 @@ def _rates(traffic: ServingTraffic, read_s: Floats, written_s: Floats) -> tuple[
     taken_s = written_s + np.where(apart, traffic.handover_s, read_s)
     ends = traffic.copies * traffic.places / taken_s
     readers = np.where(apart, traffic.prefill_copies, traffic.copies)
-    limit = traffic.stages * readers / read_s
+    limit = np.where(apart, traffic.prefill_stages, traffic.stages) * readers / read_s
     per_s = np.minimum(ends, limit)
+    if apart.any():
+        links = np.minimum(
+            traffic.prefill_copies / traffic.sent_s, traffic.copies / traffic.received_s
+        )
+        per_s = np.where(apart, np.minimum(per_s, links), per_s)
     return per_s, per_s / limit

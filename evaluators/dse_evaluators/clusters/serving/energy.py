@@ -42,16 +42,23 @@ class Draw:
     flop_j: Floats
     byte_j: Floats
 
-    def of(self, plan: Plans, traffic: ServingTraffic, cycle: Cycle) -> Energy:
+    def of(self, plan: Plans, traffic: ServingTraffic, cycle: Cycle, reading: Draw) -> Energy:
         """Return the energy of a generated token [J], split into base, compute and memory.
 
         All devices draw the base power all the time, including those that only run prefill.
+
+        Args:
+            plan: the serving plans.
+            traffic: load of a model copy.
+            cycle: its steady state.
+            reading: the power model of the devices that run prefill.
         """
+        token_s = plan.devices / (cycle.per_s * traffic.answer)  # device-seconds per token
         flops, moved_bytes = (
             _per_token(plan, traffic, cycle, name) for name in ("flops", "moved_bytes")
         )
-        token_s = plan.devices / (cycle.per_s * traffic.answer)  # device-seconds per token
-        compute_j, memory_j = self.flop_j * flops, self.byte_j * moved_bytes
+        compute_j = reading.flop_j * flops[0] + self.flop_j * flops[1]
+        memory_j = reading.byte_j * moved_bytes[0] + self.byte_j * moved_bytes[1]
         most_j = (self.limit_w - self.base_w) * token_s
         clip = most_j / np.maximum(compute_j + memory_j, most_j)
         return Energy(
@@ -83,10 +90,12 @@ def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
     )
 
 
-def _per_token(plan: Plans, traffic: ServingTraffic, cycle: Cycle, name: str) -> Floats:
-    """Return operations or bytes per generated token, summed over all devices, (n,).
+def _per_token(
+    plan: Plans, traffic: ServingTraffic, cycle: Cycle, name: str
+) -> tuple[Floats, Floats]:
+    """Return operations or bytes of prefill and of decode per generated token, (n,) each.
 
-    ``name`` is ``flops`` or ``moved_bytes``.
+    They are summed over all devices. ``name`` is ``flops`` or ``moved_bytes``.
     """
     writing, draft, laden = (
         getattr(step, name) for step in (cycle.writing, cycle.draft, cycle.laden)
@@ -94,5 +103,7 @@ def _per_token(plan: Plans, traffic: ServingTraffic, cycle: Cycle, name: str) ->
     joined = (traffic.chunk > 0) & (traffic.prefill_copies == 0)
     read = traffic.pieces * (laden - np.where(joined, writing, 0.0))
     together = (writing + traffic.guesses * draft) / cycle.together
-    text = plan.reading_tp * read + plan.tp * traffic.steps * together
-    return np.asarray(text / traffic.answer, dtype=np.float64)
+    return (
+        plan.prefill.tp * read / traffic.answer,
+        plan.tp * traffic.steps * together / traffic.answer,
+    )

@@ -8,6 +8,7 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving.engine import Engine
 from dse_evaluators.clusters.serving.fabric import ServingFabric
+from dse_evaluators.clusters.serving.mixers import StepTokens
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
 from dse_evaluators.workloads.transformer_configs import Transformer
 
@@ -46,14 +47,17 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
     Without a feed-forward part there are no GEMMs.
 
     The weights of every selected expert are read. Each group of devices holds some of the experts,
-    and each device of a group a share of their width; imbalance between experts is ignored. A
-    grouped GEMM is assumed as fast as one GEMM of the total size, since no measurement of grouped
-    GEMMs is used.
+    and each device of a group a share of their width. The devices of the busiest group receive
+    ``busiest`` times the mean number of tokens, whose experts are as many times more, at most all
+    of the group. A grouped GEMM is assumed as fast as one GEMM of the total size, since no
+    measurement of grouped GEMMs is used.
     """
     model = share.model
     everyone = tokens * share.groups
-    rows = everyone * count_chosen_experts(model) / share.expert_groups
-    copies = count_touched_experts(model, everyone) / share.expert_groups
+    rows = share.busiest * everyone * count_chosen_experts(model) / share.expert_groups
+    held = model.experts + share.redundant
+    touched = np.minimum(share.busiest * count_touched_experts(model, everyone), held)
+    copies = touched / share.expert_groups
     hidden = np.full_like(rows, model.hidden)
     inner = model.ffn / share.expert_devices
     wide = (2.0 if model.gated else 1.0) * inner
@@ -74,7 +78,7 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
 def activation_bytes(share: ModelSharding, engine: Engine) -> Floats:
     """Return the bytes that the activation function moves per token on one device."""
     model = share.model
-    rows = share.groups * count_chosen_experts(model) / share.expert_groups
+    rows = share.busiest * share.groups * count_chosen_experts(model) / share.expert_groups
     gates = 2.0 if model.gated else 1.0
     width = gates * WORD + engine.operand_bytes
     each = rows * (width * model.ffn / share.expert_devices)
@@ -88,7 +92,7 @@ def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Float
         nothing = np.zeros_like(tokens)
         return nothing, nothing
     scores = tokens * model.experts
-    sent = tokens * share.groups * count_chosen_experts(model) / share.expert_groups
+    sent = share.busiest * tokens * share.groups * count_chosen_experts(model) / share.expert_groups
     weights = float(model.hidden * model.experts)
     moved = (
         WORD * (tokens * model.hidden + weights)
@@ -99,28 +103,48 @@ def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Float
 
 
 def exchange_s(
-    share: ModelSharding, tokens: Floats, engine: Engine, fabric: ServingFabric, summed_s: Floats
+    share: ModelSharding,
+    tokens: StepTokens,
+    engine: Engine,
+    fabric: ServingFabric,
+    summed_s: Floats,
 ) -> Floats:
     """Return the seconds of communication around a layer's feed-forward part, (n,).
 
     If one group of devices computes the attention, all devices hold all tokens, and one all-reduce
     is enough. With several groups, each device sends its part of its group's tokens to the devices
     of the selected experts (at most one copy per device), receives the results, and gathers them
-    within its group.
+    within its group. The busiest group receives ``busiest`` times the mean of tokens. Between
+    nodes the copies of decode tokens go directly to their devices; a step with prefill sends each
+    token at most once to a node, where it is forwarded.
 
     Args:
         share: the sharding of a model copy.
-        tokens: tokens of one attention group, (n,).
+        tokens: tokens of one attention group.
         engine: roofline model, with the bytes of a sent element; results return in 16 bits.
         fabric: links between the devices.
         summed_s: seconds of an all-reduce over a group's tokens, (n,).
+
+    Source:
+        DeepSeek-AI: DeepSeek-V3, 2024, sections 3.2.2 and 3.4 (forwarding within a node in prefill,
+        direct messages in decode); Zhao et al.: DeepEP, 2025 (kernels of both kinds).
     """
     if np.all(share.groups == 1):
         return summed_s
     everyone = share.devices * share.groups
-    copies = np.minimum(count_chosen_experts(share.model) * share.expert_devices, everyone)
-    own = tokens / share.devices * copies * share.model.hidden
-    sent_s = fabric.exchange_s(engine.operand_bytes * own, everyone)
-    back_s = fabric.exchange_s(WORD * own, everyone)
-    gathered_s = summed_s / 2.0
-    return np.where(share.groups == 1, summed_s, sent_s + back_s + gathered_s)
+    chosen = count_chosen_experts(share.model)
+    copies = np.minimum(chosen * share.expert_devices, everyone)
+    own = share.busiest * tokens.all / share.devices * share.model.hidden
+    nodes = fabric.count_nodes(everyone)
+    apart = np.minimum(share.expert_groups, nodes)  # groups of nodes that hold different experts
+    reached = (nodes - 1.0) * (1.0 - np.power(1.0 - 1.0 / apart, chosen))
+    direct = copies * (nodes - 1.0) / nodes
+    forwarded = (tokens.prompt > 0) & (reached < direct)
+    crossing = np.where(forwarded, reached, direct)
+    sent_s, back_s = (
+        fabric.exchange_s(
+            width * own * copies, everyone, crossing=width * own * crossing, forwarded=forwarded
+        )
+        for width in (engine.operand_bytes, WORD)
+    )
+    return np.where(share.groups == 1, summed_s, sent_s + back_s + summed_s / 2.0)

@@ -1,4 +1,4 @@
-"""Collective and message times between the devices that share one copy of a served model."""
+"""Collective and message times between the devices that serve a model, in a node and between."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dse.core.values import Floats
+from dse.core.values import Floats, Mask
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import Device, device_of
+from dse_evaluators.clusters.algorithms import ALGORITHMS, Group
 from dse_evaluators.clusters.collectives import (
     Collective,
     CollectiveConstants,
     constants_of,
-    has_measurement,
     seconds,
 )
+from dse_evaluators.clusters.fabrics import is_measured
 from dse_evaluators.clusters.own_system import device_from, system_from
-from dse_evaluators.clusters.systems import System, system_of
+from dse_evaluators.clusters.systems import InterNodeNetwork, System, system_of
 
-USUAL_DEVICE = "h100-sxm"
+
+class UsualDevice(str):
+    """Name of a device that the user did not choose, so that a system may replace it."""
+
+    __slots__ = ()
+
+
+USUAL_DEVICE = UsualDevice("h100-sxm")
 """Device where neither a device nor a system is named."""
 
 NODE_DEVICES = 8
@@ -52,7 +60,7 @@ class ServingFabric:
 
     @property
     def node_devices(self) -> int:
-        """Largest number of devices that a node has, and that share a layer."""
+        """Number of devices of a node."""
         return NODE_DEVICES if self.system is None else self.system.node_devices
 
     @property
@@ -70,36 +78,105 @@ class ServingFabric:
 
     @property
     def exchanges(self) -> bool:
-        """Return whether an all-to-all was measured on this fabric."""
+        """Whether an all-to-all was measured on this fabric, or on the one that it is like."""
         if self.system is not None and self.system.own_fabric is not None:
             return False
-        return has_measurement(self.name, "all_to_all")
+        return is_measured(self.name, "all_to_all")
+
+    @property
+    def network(self) -> InterNodeNetwork:
+        """Network between nodes."""
+        return (system_of(_NETWORK) if self.system is None else self.system).network
+
+    def count_nodes(self, ranks: Floats) -> Floats:
+        """Return the number of nodes that ``ranks`` devices fill, (n,)."""
+        return np.maximum(np.ceil(ranks / self.node_devices), 1.0)
 
     def sum_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
         """Return the seconds of an all-reduce of ``size_bytes`` over ``ranks``, (n,).
 
-        It is 0 for a single rank.
+        It is 0 for a single rank. Over several nodes it is a ring or trees, whichever is faster.
         """
         found = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
         for count in np.unique(ranks).tolist():
-            if count > 1:
+            if count > self.node_devices:
+                rows = ranks == count
+                found[rows] = self._sum_between_s(size_bytes[rows], count)
+            elif count > 1:
                 rows = ranks == count
                 constants = self._constants("all_reduce", int(count))
                 found[rows] = seconds("all_reduce", size_bytes[rows], count, constants)
         return found
 
-    def exchange_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
+    def _sum_between_s(self, size_bytes: Floats, ranks: float) -> Floats:
+        """Return the seconds of an all-reduce over whole nodes, (n,).
+
+        Source:
+            :mod:`dse_evaluators.clusters.algorithms`, ``auto``: NCCL's choice of algorithm.
+        """
+        near = self._constants("all_reduce", self.node_devices)
+        inside = np.full_like(size_bytes, self.node_devices)
+        group = Group(
+            inside=inside,
+            nodes=ranks / inside,
+            near_latency_s=np.full_like(size_bytes, near.latency_s),
+            near_bytes_per_s=np.full_like(size_bytes, near.bytes_per_s),
+            far_latency_s=np.full_like(size_bytes, self.network.latency_s),
+            far_bytes_per_s=self.network.share(inside),
+            gap_s=self.network.gap_s(inside),
+            far_pipelining=self.network.pipelining,
+        )
+        return ALGORITHMS["auto"]("all_reduce", size_bytes, group).total_s
+
+    def exchange_s(
+        self,
+        size_bytes: Floats,
+        ranks: Floats,
+        *,
+        crossing: Floats | None = None,
+        forwarded: Mask | None = None,
+    ) -> Floats:
         """Return the seconds of an all-to-all of ``size_bytes`` over ``ranks``, (n,).
 
-        Without a measurement it is modelled as consecutive point-to-point messages.
+        Without a measurement it is modelled as consecutive point-to-point messages. Over several
+        nodes, messages within and between nodes overlap; the longer transfer counts, after the
+        latency of both. ``size_bytes`` are then those that a device receives, from all nodes.
+
+        Args:
+            size_bytes: bytes that each device sends, its own part included, (n,).
+            ranks: number of devices, (n,).
+            crossing: bytes of each device that cross to other nodes, (n,); by default all whose
+                destination is there.
+            forwarded: whether those are forwarded within the other node, (n,).
+
+        Source:
+            The latency-bandwidth law of :mod:`dse_evaluators.clusters.collectives` at each level;
+            messages without gaps, as devices post them: Zhao et al.: DeepEP, 2025.
         """
         found = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
         for count in np.unique(ranks).tolist():
-            if count > 1:
-                rows = ranks == count
-                constants = self._exchange(int(count))
-                found[rows] = seconds("all_to_all", size_bytes[rows], count, constants)
+            rows = np.flatnonzero(ranks == count)
+            size = size_bytes[rows]
+            if count > self.node_devices:
+                inside = self.node_devices / count
+                far = (1.0 - inside) * size if crossing is None else crossing[rows]
+                near = inside if forwarded is None else np.where(forwarded[rows], 1.0, inside)
+                found[rows] = self._exchange_between_s(near * size, far)
+            elif count > 1:
+                found[rows] = seconds("all_to_all", size, count, self._exchange(int(count)))
         return found
+
+    def _exchange_between_s(self, near_bytes: Floats, far_bytes: Floats) -> Floats:
+        """Return the seconds of an all-to-all with bytes within and between nodes, (n,)."""
+        near, network, count = self._exchange(self.node_devices), self.network, self.node_devices
+        far = CollectiveConstants(
+            latency_s=network.latency_s,
+            bytes_per_s=float(network.share(count)),
+            pipelining=network.pipelining,
+        )
+        near_s = seconds("all_to_all", near_bytes, count, near) - near.latency_s
+        far_s = seconds("send_recv", far_bytes, 2, far) - far.latency_s
+        return near.latency_s + far.latency_s + np.maximum(near_s, far_s)
 
     def pass_s(self, size_bytes: Floats, stages: Floats | float, devices: Floats | float) -> Floats:
         """Return the seconds of sending ``size_bytes`` from each pipeline stage to the next, (n,).
@@ -111,6 +188,14 @@ class ServingFabric:
         far = seconds("send_recv", size_bytes, 2, self._between())
         near = np.asarray(stages) * devices <= self.node_devices
         return np.where(stages > 1, stages * np.where(near, self.send_s(size_bytes), far), 0.0)
+
+    def hand_over_s(self, size_bytes: Floats, near: Mask) -> Floats:
+        """Return the seconds of sending a KV cache from one device to another, (n,).
+
+        All devices of a node send at the same time; ``near`` is true where both are in one node.
+        """
+        far_s = seconds("send_recv", size_bytes, 2, self._between())
+        return np.where(near, self.send_s(size_bytes), far_s)
 
     def send_s(self, size_bytes: Floats) -> Floats:
         """Return the seconds of one point-to-point message within the node, (n,)."""
@@ -154,9 +239,10 @@ def devices_to_serve(system: object, device: object) -> dict[str, tuple[Device, 
         SpecError: a name is unknown, no fabric is known for the device, or both options are given.
     """
     if system is not None:
-        if device != USUAL_DEVICE:
-            raise SpecError("the system has a device of its own", hint="leave device out")
         found = system_from(system)
+        if not isinstance(device, UsualDevice):
+            problem = f"the system {found.name} has a device of its own, {found.device}"
+            raise SpecError(problem, hint="leave device out", part=["device"])
         return {found.device: (_checked(found.sheet), fabric_of_system(found))}
     if device is None:
         return {name: (device_of(name), fabric_of(name)) for name in JOINED}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,28 +56,71 @@ def step(
 ) -> ServingStep:
     """Compute time and work of an inference step of a model copy, through all pipeline stages.
 
-    In a full pipeline every stage waits for the last one, which also runs the LM head and sampling;
-    the time of the head is therefore counted once for each step in flight (``waves``).
+    In a full pipeline every stage waits for the slowest one: the fullest, or the last, which also
+    runs the LM head and sampling.
 
     Source:
         Shoeybi et al.: Megatron-LM, 2019, section 3 (column and row sharding, two all-reduces per
         layer); Agrawal et al.: Sarathi-Serve, 2024, section 4 (prefill and decode in one step).
     """
     head = _head(share, tokens)
-    first, *others = [_layers(kind, tokens, engine, fabric) for kind in share.kinds]
-    parts = {each.name: getattr(first, each.name) for each in fields(_Layers)}
-    for other in others:
-        parts = {name: value + getattr(other, name) for name, value in parts.items()}
+    head_s = _head_s(share, tokens, head, engine, fabric)
+    kinds = share.kinds
+    layers = [_layers(kind, tokens, engine, fabric) for kind in kinds]
+    counted, headed = _count_stages(share, tokens, [one.total_s for one in layers], head_s)
     size_bytes = WORD * tokens.all * share.model.hidden
     passed_s = fabric.pass_s(size_bytes, share.stages, share.devices * share.groups)
+
+    def whole(name: str, weights: Sequence[Floats | float]) -> Floats:
+        first, *others = [w * getattr(one, name) for w, one in zip(weights, layers, strict=True)]
+        return sum(others, first)
+
+    once = [1.0] * len(kinds)
     return ServingStep(
-        products_s=parts["products_s"],
-        attention_s=parts["attention_s"],
-        elementwise_s=parts["elementwise_s"],
-        collectives_s=parts["collectives_s"] + passed_s,
-        head_s=tokens.waves * _head_s(share, tokens, head, engine, fabric),
-        flops=parts["flops"] + head.flops,
-        moved_bytes=parts["moved_bytes"] + head.moved_bytes,
+        products_s=whole("products_s", counted),
+        attention_s=whole("attention_s", counted),
+        elementwise_s=whole("elementwise_s", counted),
+        collectives_s=whole("collectives_s", counted) + passed_s,
+        head_s=headed * head_s,
+        flops=whole("flops", once) + head.flops,
+        moved_bytes=whole("moved_bytes", once) + head.moved_bytes,
+    )
+
+
+def _count_stages(
+    share: ModelSharding, tokens: StepTokens, layers_s: Sequence[Floats], head_s: Floats
+) -> tuple[Sequence[Floats | float], Floats | float]:
+    """Return how often the time of each kind of layers, and that of the head, is counted, (n,).
+
+    One step alone passes every layer once. Where a step is in each of the p stages, a step takes p
+    times as long as the slowest stage; between the two the time is interpolated.
+
+    Args:
+        share: the sharding of a model copy.
+        tokens: work of the step.
+        layers_s: seconds of all layers of each kind, (n,) each.
+        head_s: seconds of the LM head, (n,).
+
+    Source:
+        Huang et al.: GPipe, 2019, section 2.3 (the slowest stage sets the pace of a pipeline). The
+        stages that get one layer more are not the last: vLLM, ``get_pp_indices``.
+    """
+    if np.all(np.asarray(share.stages) == 1):
+        return [1.0] * len(layers_s), 1.0
+    models = [kind.model for kind in share.kinds]
+
+    def parts(stage: Floats) -> list[Floats]:
+        return [share.kind_layers(model, stage) / model.layers for model in models]
+
+    def seconds(stage: Floats) -> Floats:
+        return np.sum([a * b for a, b in zip(parts(stage), layers_s, strict=True)], axis=0)
+
+    last = seconds(share.last_layers) + head_s >= seconds(share.stage_layers)
+    slowest = parts(np.where(last, share.last_layers, share.stage_layers))
+    stages = np.asarray(share.stages, dtype=np.float64)
+    full = (np.asarray(tokens.waves) - 1.0) / np.maximum(stages - 1.0, 1.0)
+    return [1.0 - full + full * stages * part for part in slowest], (
+        1.0 - full + full * stages * last
     )
 
 
@@ -90,6 +134,10 @@ class _Layers:
     collectives_s: Floats
     flops: Floats
     moved_bytes: Floats
+
+    @property
+    def total_s(self) -> Floats:
+        return self.products_s + self.attention_s + self.elementwise_s + self.collectives_s
 
 
 def _layers(
@@ -114,17 +162,17 @@ def _layers(
         ),
         elementwise_s=layers
         * (_KERNELS * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
-        collectives_s=_collectives_s(share, tokens.all, engine, fabric),
+        collectives_s=_collectives_s(share, tokens, engine, fabric),
         flops=layers * np.sum([one.flops for one in work], axis=0),
         moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed),
     )
 
 
 def _collectives_s(
-    share: ModelSharding, tokens: Floats, engine: Engine, fabric: ServingFabric
+    share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
 ) -> Floats:
     """Return the seconds of the all-reduces and expert exchanges of all layers of a kind, (n,)."""
-    summed_s = fabric.sum_s(WORD * tokens * share.model.hidden, share.devices)
+    summed_s = fabric.sum_s(WORD * tokens.all * share.model.hidden, share.devices)
     if not share.model.ffn:
         return share.model.layers * summed_s
     wide_s = experts.exchange_s(share, tokens, engine, fabric, summed_s)

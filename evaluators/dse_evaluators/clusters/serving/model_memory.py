@@ -45,8 +45,9 @@ def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
     """Return the bytes of weights on one device, (n,).
 
     Layers are in their own format, and the projections into latents that all heads share are on
-    every device; embedding, LM head and routers are in 16 bits. The first
-    pipeline stage holds the embedding, the last the LM head.
+    every device; redundant experts count as further experts; embedding, LM head and routers are in
+    16 bits. The first pipeline stage holds the embedding, the last the LM head; the fullest stage
+    counts.
     """
     layers = copies = np.zeros_like(operand_bytes)
     routers: Floats | float = 0.0
@@ -54,10 +55,11 @@ def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
         model = kind.model
         sharded, copied = mixer_weights(model)
         expert, shared = feed_weights(model)
-        block = sharded + shared + model.experts * expert / kind.groups
-        layers = layers + block * model.layers * operand_bytes / share.stages
-        copies = copies + copied * model.layers * operand_bytes / share.stages
-        routers = routers + WORD * _router_weights(model) / share.stages
+        block = sharded + shared + (model.experts + kind.redundant) * expert / kind.groups
+        held = share.kind_layers(model, share.stage_layers)
+        layers = layers + block * held * operand_bytes
+        copies = copies + copied * held * operand_bytes
+        routers = routers + WORD * _router_weights(model) * held
     vocabulary = WORD * _vocabulary_weights(share.model, share.stages)
     return (layers + vocabulary) / share.devices + copies + routers
 
@@ -71,7 +73,10 @@ def text_bytes(share: ModelSharding, tokens: float) -> Floats:
         Kwon et al.: Efficient Memory Management for Large Language Model Serving with
         PagedAttention, 2023, section 1; pages are assumed full.
     """
-    first, *others = [_kept_bytes(kind, tokens) for kind in share.kinds]
+    stage = share.stage_layers
+    first, *others = [
+        _kept_bytes(kind, tokens, share.kind_layers(kind.model, stage)) for kind in share.kinds
+    ]
     return sum(others, first)
 
 
@@ -80,13 +85,15 @@ def growing_bytes(share: ModelSharding) -> Floats:
 
     Layers with a window or a state do not grow; :func:`bounded_bytes` are theirs.
     """
-    grown = [_kept_bytes(kind, 1.0) for kind in share.kinds if not _is_bounded(kind.model)]
+    kinds = [kind for kind in share.kinds if not _is_bounded(kind.model)]
+    grown = [_kept_bytes(kind, 1.0, float(kind.model.layers)) for kind in kinds]
     return sum(grown, np.zeros_like(share.devices))
 
 
 def bounded_bytes(share: ModelSharding, tokens: float) -> Floats:
     """Return the bytes of windows and states of a sequence of ``tokens`` on one device, (n,)."""
-    kept = [_kept_bytes(kind, tokens) for kind in share.kinds if _is_bounded(kind.model)]
+    kinds = [kind for kind in share.kinds if _is_bounded(kind.model)]
+    kept = [_kept_bytes(kind, tokens, float(kind.model.layers)) for kind in kinds]
     return sum(kept, np.zeros_like(share.devices))
 
 
@@ -94,13 +101,13 @@ def _is_bounded(model: Transformer) -> bool:
     return bool(model.window or model.state)
 
 
-def _kept_bytes(share: ModelSharding, tokens: float) -> Floats:
-    """Return the bytes that all layers of a kind keep of one sequence on one device, (n,)."""
+def _kept_bytes(share: ModelSharding, tokens: float, layers: Floats | float) -> Floats:
+    """Return the bytes that ``layers`` layers of a kind keep of a sequence on one device, (n,)."""
     model = share.model
     kept = min(tokens, model.window) if model.window else tokens
-    found = model.layers * kept * share.token_bytes / share.stages
+    found = layers * kept * share.token_bytes
     if model.state:
-        found = found + model.layers * state_bytes(model) / share.devices / share.stages
+        found = found + layers * state_bytes(model) / share.devices
     return found
 
 
@@ -120,7 +127,7 @@ def workspace_bytes(share: ModelSharding, most_tokens: Floats, scored: Floats) -
 def _widest(share: ModelSharding) -> Floats:
     """Return the elements per token of a layer's residuals and widest activations, (n,)."""
     model = share.model
-    rows = share.groups * count_chosen_experts(model) / share.expert_groups
+    rows = share.busiest * share.groups * count_chosen_experts(model) / share.expert_groups
     inside = (2.0 if model.gated else 1.0) * model.ffn / share.expert_devices
     inner = inside + model.ffn / share.expert_devices
     return 2.0 * model.hidden + rows * inner
@@ -137,4 +144,4 @@ def _vocabulary_weights(model: Transformer, stages: Floats | float) -> Floats:
 
 
 def _router_weights(model: Transformer) -> float:
-    return float(model.layers * model.hidden * model.experts) if model.experts > 1 else 0.0
+    return float(model.hidden * model.experts) if model.experts > 1 else 0.0

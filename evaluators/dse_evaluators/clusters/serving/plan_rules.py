@@ -10,7 +10,7 @@ from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.fabric import ServingFabric
-from dse_evaluators.clusters.serving.serving_plan import Plans
+from dse_evaluators.clusters.serving.serving_plan import Plans, PoolPlan
 from dse_evaluators.workloads.transformer_configs import Transformer, layer_kinds
 
 _GIB = 2.0**30
@@ -48,21 +48,23 @@ def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
 
 
 def _rules(plan: Plans, model: Transformer, fabric: ServingFabric) -> Iterator[Rule]:
-    for tp in (plan.tp, plan.reading_tp):
-        for kind in layer_kinds(model):
-            yield from _sharing(tp, kind, fabric.node_devices)
-        yield from _routing(tp, plan, model, fabric.node_devices)
+    for pool in (plan.decode, plan.prefill) if plan.apart.any() else (plan.decode,):
+        held = model.experts + plan.redundant_experts
+        yield _divides(held, pool.ep, "experts over expert parallel groups")
+        yield from _pool(pool, model, fabric)
+    most = np.full_like(plan.tp, model.experts if model.experts > 1 else 0.0)
+    reason = "{has:g} redundant experts, but the model has {needs:g}"
+    yield Rule(plan.redundant_experts > most, reason, plan.redundant_experts, most)
     if np.isfinite(fabric.most_devices):
         most = np.full_like(plan.tp, fabric.most_devices)
         reason = "a plan for {has:g} devices, but the system has {needs:g}"
         yield Rule(plan.devices > most, reason, plan.devices, most)
     yield Rule(
-        (plan.chunk > 0) & (plan.prefill_replicas > 0),
+        (plan.chunk > 0) & plan.apart,
         "chunks of {has:g} tokens join decode steps, but {needs:g} replicas run all prefill",
         plan.chunk,
         plan.prefill_replicas,
     )
-    yield _divides(model.layers, plan.pp, "layers over stages")
     yield Rule(
         (plan.pp > 1) & (plan.draft_tokens > 0),
         "a pipeline of {has:g} stages does not support {needs:g} draft tokens per step",
@@ -71,39 +73,48 @@ def _rules(plan: Plans, model: Transformer, fabric: ServingFabric) -> Iterator[R
     )
 
 
-def _sharing(tp: Floats, model: Transformer, node_devices: int) -> Iterator[Rule]:
-    """Yield the constraints of tensor parallelism: node size and divisibility of the heads."""
+def _pool(pool: PoolPlan, model: Transformer, fabric: ServingFabric) -> Iterator[Rule]:
+    """Yield the constraints on the replicas of one pool."""
+    node = fabric.node_devices
+    yield _whole_nodes("tensor parallel over {has:g} devices", pool.tp, node)
+    for kind in layer_kinds(model):
+        yield from _sharing(pool.tp, kind)
+    yield from _routing(pool, model)
+    yield _whole_nodes("experts shared by {has:g} devices", pool.stage_devices, node)
+    layers = np.full_like(pool.pp, model.layers)
+    reason = "{has:g} pipeline stages, but the model has {needs:g} layers"
+    yield Rule(pool.pp > layers, reason, pool.pp, layers)
+
+
+def _whole_nodes(what: str, devices: Floats, node_devices: int) -> Rule:
+    """Return the constraint that devices are in one node, or fill several nodes."""
+    node = np.full_like(devices, float(node_devices))
+    reason = f"{what}, but a node has {{needs:g}}: one node or whole nodes"
+    return Rule((devices > node) & (devices % node != 0), reason, devices, node)
+
+
+def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
+    """Yield the constraints of tensor parallelism: divisibility of the heads."""
     heads, shared = model.heads, model.kv_heads
     if model.state:
         heads, shared = model.state_heads, model.state_groups
     elif model.kv_latent:
         shared = 1  # every device keeps the latents
-    node, kv_heads = (np.full_like(tp, float(count)) for count in (node_devices, shared))
+    kv_heads = np.full_like(tp, float(shared))
     over = "over tensor parallel devices"
-    yield Rule(
-        tp > node, "tensor parallel over {has:g} devices, but a node has {needs:g}", tp, node
-    )
     yield _divides(heads, tp, f"heads {over}")
     most, least = np.maximum(kv_heads, tp), np.minimum(kv_heads, tp)
     yield _divides(most, least, f"key and value heads {over}")
 
 
-def _routing(tp: Floats, plan: Plans, model: Transformer, node_devices: int) -> Iterator[Rule]:
+def _routing(pool: PoolPlan, model: Transformer) -> Iterator[Rule]:
     """Yield the constraints of expert parallelism and of attention data parallelism."""
-    devices, node = tp * plan.attention_dp, np.full_like(tp, node_devices)
-    yield _divides(model.experts, plan.ep, "experts over expert parallel groups")
-    yield _divides(devices, plan.ep, "devices over expert parallel groups")
+    yield _divides(pool.stage_devices, pool.ep, "devices over expert parallel groups")
     yield Rule(
-        (plan.attention_dp > 1) & (model.experts <= 1),
+        (pool.groups > 1) & (model.experts <= 1),
         "{has:g} groups share the experts, but the model has {needs:g}",
-        plan.attention_dp,
-        np.full_like(tp, model.experts),
-    )
-    yield Rule(
-        devices > node,
-        "experts shared by {has:g} devices, but a node has {needs:g}",
-        devices,
-        node,
+        pool.groups,
+        np.full_like(pool.tp, model.experts),
     )
 
 

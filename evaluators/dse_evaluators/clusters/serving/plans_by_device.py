@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
-from dse.core.values import Floats, Value
+from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import gather_parts, groups
@@ -17,7 +17,7 @@ from dse_evaluators.clusters.serving.engine import PLAIN
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
 from dse_evaluators.clusters.serving.run import Formats, ServingScenario
-from dse_evaluators.clusters.serving.serving_plan import SPELLINGS, Plans
+from dse_evaluators.clusters.serving.serving_plan import SAME, SPELLINGS, Plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,11 @@ def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floa
 
 def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
     """Return the number formats of n plans, and a fault for each plan with an unsupported one."""
-    asked = tuple(dict.fromkeys(batch.get("weight_format", PLAIN).tolist()))
+    columns = ("weight_format", "prefill_weight_format")
+    occurring = [name for column in columns for name in _occurring(batch, column)]
+    asked = tuple(name for name in dict.fromkeys((*occurring, PLAIN)) if name != SAME)
     places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
-    place = batch.lookup("weight_format", places, places.get(PLAIN, 0.0)).astype(np.intp)
+    place = batch.lookup("weight_format", places, places[PLAIN]).astype(np.intp)
     named = [SPELLINGS[name] for name in asked]
     known = [RECIPES[name].rate in device.flops_per_s for name in named]
     cached: dict[Value, float] = dict(CACHE_BYTES.items())
@@ -69,6 +71,7 @@ def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
     found = Formats(
         names=tuple(name if has else PLAIN for name, has in zip(named, known, strict=True)),
         place=place,
+        prefill_place=_prefill_place(batch, places, place),
         cache_bytes=np.where(kept > 0, kept, format_bytes),
         weight_bits=np.asarray(batch.get("weight_bits", 0.0), dtype=np.float64),
     )
@@ -77,5 +80,27 @@ def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
         for name, has in zip(asked, known, strict=True)
         if not has
     }
-    rows = np.flatnonzero(~np.array(known, dtype=bool)[place]) if lacking else ()
-    return found, {int(row): lacking[asked[place[row]]] for row in rows}
+    faults: dict[int, Fault] = {}
+    for each in (found.prefill_place, place) if lacking else ():
+        rows = np.flatnonzero(~np.array(known, dtype=bool)[each])
+        faults |= {int(row): lacking[asked[each[row]]] for row in rows}
+    return found, faults
+
+
+def _occurring(batch: Batch, name: str) -> Sequence[Value]:
+    """Return the distinct values of a column; none if the batch has no such column."""
+    column = batch.columns.get(name)
+    if column is None:
+        return ()
+    if column.codes is None:
+        return tuple(dict.fromkeys(batch[name].tolist()))
+    return [column.domain[code] for code in np.unique(column.codes).tolist() if code >= 0]
+
+
+def _prefill_place(batch: Batch, places: Mapping[Value, float], place: Ints) -> Ints:
+    """Return the index of the format of each plan's prefill replicas, (n,)."""
+    if "prefill_weight_format" not in batch.columns:
+        return place
+    own = batch.lookup("prefill_weight_format", {**places, SAME: -1.0}, -1.0).astype(np.intp)
+    apart = np.asarray(batch.get("prefill_replicas", 0.0), dtype=np.float64) > 0
+    return np.where(apart & (own >= 0), own, place)

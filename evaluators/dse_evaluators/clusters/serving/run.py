@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -41,6 +41,7 @@ class Formats:
 
     names: Sequence[str]
     place: Ints  # (n,), index into names
+    prefill_place: Ints  # (n,), that of prefill replicas
     cache_bytes: Floats  # (n,), per element
     weight_bits: Floats  # (n,), 0: as the format
 
@@ -58,6 +59,8 @@ class ServingScenario:
     answer: float
     memory_share: float
     waiting: bool
+    transfer_bytes_per_s: float | None
+    """Rate at which a device sends or receives a KV cache; ``None``: that of its links."""
     upkeep: Upkeep
 
     @property
@@ -75,29 +78,23 @@ class ServingScenario:
             formats: number formats of the same n plans.
             emitted: kg of carbon per joule, (n,).
         """
-        kernels = engine(self.device, formats.names, formats.place, formats.weight_bits)
-        shares = share, small, reader = [
-            ModelSharding(
-                model=model,
-                devices=devices,
-                cache_bytes=formats.cache_bytes,
-                groups=plan.attention_dp,
-                expert_groups=plan.ep,
-                stages=plan.pp,
-            )
-            for model, devices in (
-                (self.model, plan.tp),
-                (self.draft or self.model, plan.tp),
-                (self.model, plan.reading_tp),
-            )
-        ]
+        kernels, reading = self._engines(formats)
+        share, small, reader = shares = self._shares(plan, formats)
         kept, places = self._compute_memory(plan, share, small, kernels.weight_bytes)
         traffic = self._traffic(plan, share, places)
         rates = cycle(
-            traffic, *(partial(step, one, engine=kernels, fabric=self.fabric) for one in shares)
+            traffic,
+            *(
+                partial(step, one, engine=own, fabric=self.fabric)
+                for one, own in zip(shares, (kernels, kernels, reading), strict=True)
+            ),
         )
-        spent = draw(self.device, formats.names, formats.place).of(plan, traffic, rates)
+        power = prefill_power = draw(self.device, formats.names, formats.place)
+        if reading is not kernels:
+            prefill_power = draw(self.device, formats.names, formats.prefill_place)
+        spent = power.of(plan, traffic, rates, prefill_power)
         held_s = plan.devices / (rates.per_s * traffic.answer)
+        strange = self._flag_extrapolation(plan, traffic, kernels, reading)
         columns = {
             **_times(traffic, rates),
             **_rates(traffic, rates, plan),
@@ -107,20 +104,49 @@ class ServingScenario:
             "memory": kept.total,
             **{f"{part}_memory": getattr(kept, part) for part in MEMORIES},
             "headroom": self.room - kept.total,
-            "extrapolated": self._flag_extrapolation(plan, traffic, kernels),
+            "extrapolated": strange,
         }
-        reads = np.where(
-            plan.prefill_replicas > 0, self._read_bytes(reader, kernels.weight_bytes), 0.0
-        )
+        reads = np.where(plan.apart, self._read_bytes(reader, reading.weight_bytes), 0.0)
         return columns, np.maximum(kept.total, reads)
 
-    def _read_bytes(self, reader: ModelSharding, each: Floats) -> Floats:
-        """Return the bytes used on a device that runs only prefill, one prompt at a time, (n,).
+    def _engines(self, formats: Formats) -> tuple[Engine, Engine]:
+        """Return the roofline models of the devices for decode and for prefill."""
+        kernels = engine(self.device, formats.names, formats.place, formats.weight_bits)
+        if np.array_equal(formats.place, formats.prefill_place):
+            return kernels, kernels
+        reading = engine(self.device, formats.names, formats.prefill_place, formats.weight_bits)
+        return kernels, reading
 
-        ``each`` is the number of bytes of a weight, (n,).
+    def _shares(
+        self, plan: Plans, formats: Formats
+    ) -> tuple[ModelSharding, ModelSharding, ModelSharding]:
+        """Return the sharding of the model and its draft in decode, and of the model in prefill."""
+        share, small, reader = (
+            ModelSharding(
+                model=model,
+                devices=pool.tp,
+                cache_bytes=formats.cache_bytes,
+                groups=pool.groups,
+                expert_groups=pool.ep,
+                stages=pool.pp,
+                imbalance=plan.imbalance,
+                redundant=extra,
+            )
+            for model, pool, extra in (
+                (self.model, plan.decode, plan.redundant_experts),
+                (self.draft or self.model, plan.decode, 0.0),
+                (self.model, plan.prefill, plan.redundant_experts),
+            )
+        )
+        return share, small, reader
+
+    def _read_bytes(self, reader: ModelSharding, each: Floats) -> Floats:
+        """Return the bytes used on a device that runs only prefill, (n,).
+
+        A prompt is in each pipeline stage. ``each`` is the number of bytes of a weight, (n,).
         """
         one, prompt = np.ones_like(each), np.full_like(each, self.prompt)
-        kept = weight_bytes(reader, each) + text_bytes(reader, self.prompt)
+        kept = weight_bytes(reader, each) + reader.stages * text_bytes(reader, self.prompt)
         return kept + workspace_bytes(reader, prompt, one)
 
     def _compute_memory(
@@ -130,12 +156,13 @@ class ServingScenario:
         queries = plan.draft_tokens + 1.0
         most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
         workspace = workspace_bytes(share, most, plan.batch * queries)
-        weights = weight_bytes(share, weight)
-        guessed = plan.draft_tokens > 0
-        small_weights = np.where(guessed, weight_bytes(small, weight), 0.0)
-        length = self.prompt + self.answer
+        weights, length = weight_bytes(share, weight), self.prompt + self.answer
         each = text_bytes(share, length)
-        small_each = np.where(guessed, text_bytes(small, length), 0.0)
+        guessed = plan.draft_tokens > 0
+        small_weights = small_each = np.zeros_like(each)
+        if guessed.any():
+            small_weights = np.where(guessed, weight_bytes(small, weight), 0.0)
+            small_each = np.where(guessed, text_bytes(small, length), 0.0)
         left = self.room - weights - small_weights - workspace
         found = np.maximum(roomy(left, each + small_each), 1.0)
         places = np.minimum(plan.batch, found) if self.waiting else plan.batch
@@ -149,7 +176,7 @@ class ServingScenario:
 
     def _traffic(self, plan: Plans, share: ModelSharding, places: Floats) -> ServingTraffic:
         prompt, answer = (np.full_like(places, each) for each in (self.prompt, self.answer))
-        prompt_bytes = text_bytes(share, self.prompt)
+        sent_s, received_s = self._hand_over(plan, share)
         return ServingTraffic(
             prompt=prompt,
             answer=answer,
@@ -158,12 +185,37 @@ class ServingScenario:
             guesses=plan.draft_tokens,
             yielded=count_tokens(plan.draft_tokens, self.acceptance),
             copies=plan.replicas * plan.attention_dp,
-            prefill_copies=plan.prefill_replicas * plan.attention_dp,
-            handover_s=self.fabric.send_s(prompt_bytes),
+            prefill_copies=plan.prefill_replicas * plan.prefill.groups,
+            sent_s=sent_s,
+            received_s=received_s,
             stages=plan.pp,
+            prefill_stages=plan.prefill.pp,
         )
 
-    def _flag_extrapolation(self, plan: Plans, traffic: ServingTraffic, kernels: Engine) -> Floats:
+    def _hand_over(self, plan: Plans, share: ModelSharding) -> tuple[Floats, Floats]:
+        """Return the seconds of the links that send and that receive a prompt's KV cache, (n,).
+
+        Each device of the decode copy receives what it keeps of the prompt. The devices of the
+        prefill copy send equal parts of it. All links of a copy are used at once; they are those
+        between nodes, unless all replicas are in one node.
+
+        Source:
+            Zhong et al.: DistServe, 2024, section 4.2; Patel et al.: Splitwise, 2024, section 4.3.
+        """
+        if not plan.apart.any():
+            nothing = np.zeros_like(plan.tp)
+            return nothing, nothing
+        received = text_bytes(share, self.prompt)
+        whole = plan.tp * text_bytes(replace(share, stages=1.0), self.prompt)
+        sent = whole / (plan.prefill.tp * plan.prefill.pp)
+        if self.transfer_bytes_per_s is not None:
+            return sent / self.transfer_bytes_per_s, received / self.transfer_bytes_per_s
+        near = plan.devices <= self.fabric.node_devices
+        return self.fabric.hand_over_s(sent, near), self.fabric.hand_over_s(received, near)
+
+    def _flag_extrapolation(
+        self, plan: Plans, traffic: ServingTraffic, kernels: Engine, reading: Engine
+    ) -> Floats:
         """Return 1 where the model extrapolates beyond its measurements, else 0, (n,).
 
         The model extrapolates where a constant was measured on another device, kernel or network,
@@ -171,12 +223,16 @@ class ServingScenario:
         """
         most = traffic.places * (traffic.guesses + 1.0)
         rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)
-        together = np.maximum(plan.tp, plan.reading_tp) * plan.attention_dp * plan.pp
+        pools = (plan.decode, plan.prefill)
+        together = np.maximum(*(pool.devices for pool in pools))
+        stage = np.maximum(*(pool.stage_devices for pool in pools))
         borrowed = self.fabric.borrowed & (together > 1)
-        guessed = ~self.fabric.exchanges & (plan.attention_dp > 1)
-        far = (plan.pp > 1) & (together > self.fabric.node_devices)
+        guessed = ~self.fabric.exchanges & (np.maximum(*(pool.groups for pool in pools)) > 1)
+        staged = np.maximum(*(pool.pp for pool in pools)) > 1
+        far = (stage > self.fabric.node_devices) | (staged & (together > self.fabric.node_devices))
         foreign = (
             ~kernels.own
+            | ~reading.own
             | (self.device != DEVICES[self.device.name])
             | (kernels.stored != 1.0)
             | borrowed

@@ -11,6 +11,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
+from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
@@ -24,10 +25,14 @@ from dse_evaluators.clusters.own_system import (
 )
 from dse_evaluators.clusters.serving.bill import CARBON, COST, compute_emissions
 from dse_evaluators.clusters.serving.engine import rate_of
-from dse_evaluators.clusters.serving.fabric import ServingFabric, devices_to_serve
+from dse_evaluators.clusters.serving.fabric import (
+    USUAL_DEVICE,
+    ServingFabric,
+    devices_to_serve,
+)
 from dse_evaluators.clusters.serving.plans_by_device import Fleet
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
-from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, plans
+from dse_evaluators.clusters.serving.serving_plan import READINGS, SAME, SPELLINGS, plans
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep, price_among
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings, one_of
@@ -64,7 +69,7 @@ class Serving(
     DeclaredEvaluator,
     reads=READINGS,
     provides=_METRICS,
-    version="4",
+    version="5",
     fits=("../../accelerators/devices/weight_only.fits.json",),
 ):
     """Latency, throughput, energy, memory, cost and carbon of a served model under full load.
@@ -74,13 +79,17 @@ class Serving(
     queueing (queueing needs a simulation: ``clusters.serving-simulator``). ``running`` is the
     number of sequences in decode, ``reading`` the utilization by prefill. Throughputs count
     generated tokens. ``chunk`` prompt tokens join a decode step; with 0, prefill runs in separate
-    steps. ``prefill_replicas``, of ``prefill_tp`` devices each, run all prefill; if they are too
-    slow, ``tpot`` still assumes full decode replicas. ``memory`` is that of a decoding device.
+    steps. ``prefill_replicas`` run all prefill and send the KV cache to the others; if they are too
+    slow, ``tpot`` still assumes full decode replicas. Their ``prefill_tp``, ``prefill_pp``,
+    ``prefill_attention_dp`` and ``prefill_ep`` (0: as in decode) and ``prefill_weight_format``
+    (``same``) are their own. ``memory`` is that of a decoding device.
 
-    Each of a replica's ``pp`` stages has ``tp`` devices. A model with experts may use
-    ``attention_dp`` groups of ``tp`` devices that serve ``batch`` sequences each and share the
-    experts, which are split over ``ep`` groups of devices. The attention groups run decode steps
-    and prefill in lockstep, each on its own sequences.
+    Each of a replica's ``pp`` stages has ``tp`` devices and at most one layer more than another.
+    A model with experts may use ``attention_dp`` groups of ``tp`` devices that serve ``batch``
+    sequences each and share the experts, which are split over ``ep`` groups of devices, also over
+    several nodes. The attention groups run decode steps and prefill in lockstep, each on its own
+    sequences. The busiest of the ``ep`` groups receives ``imbalance`` times the mean of tokens;
+    they also hold second copies of ``redundant_experts`` of the experts.
     ``weight_bits`` and ``kv_bits``, where above 0, are the bits of a layer's weight and of a cached
     element in memory, including scales and indices: such weights are read in these bits and
     multiplied in ``weight_format``; kernels that dequantize narrower weights have separate
@@ -103,6 +112,12 @@ class Serving(
         draft_model: model, named as ``model``, that proposes ``draft_tokens`` per step, in the same
             formats.
         acceptance: probability that a draft token is accepted.
+        imbalance: tokens of the busiest of the ``ep`` groups over the mean of the groups, in place
+            of the input.
+        redundant_experts: second copies of experts of a layer, in place of the input; the imbalance
+            that remains with them is ``imbalance``.
+        transfer_bandwidth: rate at which a device sends or receives the KV cache of a prompt that
+            another replica computed [B/s], or with a unit; by default that of its links.
         price_per_hour: US dollars per device and hour, or a mapping by system or device; by default
             those of ``clusters/prices.csv``, which has the date and the source of each.
         grid: a name of ``carbon.grids``; ``None`` makes it an input.
@@ -111,15 +126,16 @@ class Serving(
         embodied_kg: kg of carbon of making a device, with its share of the server.
 
     Limits:
-        Not modelled: imbalance between experts, queues, varying lengths, shared prefixes, the host,
-        expanding the latents of a prefix for each chunk. Not validated: ``attention_dp``,
-        pipelines, weights in fewer bits than their GEMMs, windows.
+        Not modelled: queues, varying lengths, shared prefixes, the host, routing to few nodes,
+        expanding the latents of a prefix for each chunk. Not validated: pipelines, weights in fewer
+        bits than their GEMMs, windows.
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
-        .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 825 of DeepSeek-R1, Kimi-K2.5
-        (latent attention) and Qwen3.5-397B (recurrent states): 20.9 %, 25.2 %, .775. Outliers: 25 %
-        (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details:
+        .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 688 of DeepSeek-R1, Kimi-K2.5
+        (latent attention) and Qwen3.5-397B (recurrent states): 16.6 %, 21.7 %, .842; of 33 with
+        separate prefill: 13.2 %, 22.4 %, .948; of 23 with ``attention_dp``: 22.4 %, 24.5 %, .844.
+        Outliers: 25 % (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details:
         ``docs/serving.md``.
 
     Example:
@@ -139,7 +155,7 @@ class Serving(
     user_options: ClassVar[Sequence[str]] = ("model", "draft_model", "system")
 
     model: ModelOption | Sequence[ModelOption]
-    device: DeviceOption | None = "h100-sxm"
+    device: DeviceOption | None = USUAL_DEVICE
     system: SystemOption | Sequence[SystemOption] | None = None
     isl: int = 1024
     osl: int = 1024
@@ -147,6 +163,9 @@ class Serving(
     waiting: bool = False
     draft_model: ModelOption | None = None
     acceptance: float = 0.7
+    imbalance: float | None = None
+    redundant_experts: int | None = None
+    transfer_bandwidth: float | str | None = None
     price_per_hour: float | Mapping[str, float] | None = None
     grid: str | None = "usa"
     pue: float = 1.1
@@ -167,6 +186,9 @@ class Serving(
             number(low, high, whole=True)(name, getattr(self, name))
         for name in ("memory_share", "acceptance"):
             number(0, 1)(name, getattr(self, name))
+        for name in ("imbalance", "redundant_experts"):
+            if getattr(self, name) is not None and transformer_of(self.model).experts <= 1:
+                raise SpecError(f"{name} of a model without experts", hint=f"leave {name} out")
         self._fleet = Fleet(
             services={
                 name: self._service(sheet, fabric)
@@ -193,8 +215,10 @@ class Serving(
         super().check_values(values)
         for name in map(str, values.get("device", ())):
             services[name].upkeep.dollars(np.zeros(1))  # raises if the device has no price
-        for text in values.get("weight_format", ()) if len(services) == 1 else ():
-            rate_of(next(iter(services.values())).device, SPELLINGS[text])
+        asked = [*values.get("weight_format", ()), *values.get("prefill_weight_format", ())]
+        for text in asked if len(services) == 1 else ():
+            if text != SAME:
+                rate_of(next(iter(services.values())).device, SPELLINGS[text])
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n serving plans as arrays (n,) by name, and their faults."""
@@ -221,6 +245,9 @@ class Serving(
             answer=float(self.osl),
             memory_share=self.memory_share,
             waiting=self.waiting,
+            transfer_bytes_per_s=None
+            if self.transfer_bandwidth is None
+            else amount("transfer_bandwidth", self.transfer_bandwidth, "B/s", least=1.0),
             upkeep=Upkeep(
                 device=device,
                 system=system,

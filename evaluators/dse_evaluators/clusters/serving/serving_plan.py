@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.values import Array, Floats, Value
+from dse.core.values import Array, Floats, Mask, Value
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
@@ -19,16 +19,46 @@ _OPTIONAL_COUNT = NumberInput(0, 1e9, default=0.0, whole=True)
 SPELLINGS: Mapping[Value, str] = {**{name: name for name in RECIPES}, "fp8_e4m3": "fp8"}
 """GEMM formats by input value: the names of ``RECIPES``, and the number format ``fp8_e4m3``."""
 
+SAME = "same"
+"""Format of the weights of prefill replicas: that of the decode replicas."""
+
 READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("tp", "batch"), _COUNT),
     **dict.fromkeys(("replicas", "ep", "attention_dp", "pp"), _COUNT._replace(default=1.0)),
-    **dict.fromkeys(("prefill_replicas", "prefill_tp", "chunk"), _OPTIONAL_COUNT),
+    **dict.fromkeys(("prefill_replicas", "chunk"), _OPTIONAL_COUNT),
+    **dict.fromkeys(
+        ("prefill_tp", "prefill_pp", "prefill_ep", "prefill_attention_dp"), _OPTIONAL_COUNT
+    ),
+    "imbalance": NumberInput(1, 1e3, default=1.0),
+    "redundant_experts": _OPTIONAL_COUNT,
     "draft_tokens": NumberInput(0, 64, default=0.0, whole=True),
     "weight_format": one_of(map(str, SPELLINGS), "bf16"),
+    "prefill_weight_format": one_of((SAME, *map(str, SPELLINGS)), SAME),
     "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "bf16"),
     "weight_bits": NumberInput(0, 64, default=0.0),
     "kv_bits": NumberInput(0, 64, default=0.0),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPlan:
+    """Parallel degrees of the replicas of one pool, for prefill or decode; every field is (n,)."""
+
+    tp: Floats
+    groups: Floats
+    """Attention groups of a stage (``attention_dp``)."""
+    ep: Floats
+    pp: Floats
+
+    @property
+    def stage_devices(self) -> Floats:
+        """Devices of a pipeline stage, which share its experts."""
+        return self.tp * self.groups
+
+    @property
+    def devices(self) -> Floats:
+        """Devices of a replica."""
+        return self.stage_devices * self.pp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +71,10 @@ class Plans:
     replicas: Floats
     prefill_replicas: Floats
     prefill_tp: Floats
-    """Tensor-parallel devices of a prefill replica; 0: ``tp``."""
+    """Tensor-parallel devices of a prefill replica; 0: ``tp``. The next three are alike."""
+    prefill_pp: Floats
+    prefill_ep: Floats
+    prefill_attention_dp: Floats
     chunk: Floats
     draft_tokens: Floats
     ep: Floats
@@ -50,22 +83,45 @@ class Plans:
     """Groups of ``tp`` devices with separate sequences that share the experts."""
     pp: Floats
     """Pipeline stages of a replica, each on the same number of devices."""
+    imbalance: Floats
+    """Tokens of the group of experts with most tokens, over the mean of the groups."""
+    redundant_experts: Floats
+    """Experts of a layer that a replica has twice, as further experts."""
 
     def take(self, rows: Array) -> Plans:
         """Return the serving plans of the designs at the indices ``rows``."""
         return Plans(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @property
-    def reading_tp(self) -> Floats:
-        """Number of tensor-parallel devices of a replica that runs prefill."""
-        own = (self.prefill_replicas > 0) & (self.prefill_tp > 0)
-        return np.where(own, self.prefill_tp, self.tp)
+    def apart(self) -> Mask:
+        """Whether separate replicas run all prefill, (n,)."""
+        return self.prefill_replicas > 0
+
+    @property
+    def decode(self) -> PoolPlan:
+        """Parallel degrees of the replicas that decode."""
+        return PoolPlan(tp=self.tp, groups=self.attention_dp, ep=self.ep, pp=self.pp)
+
+    @property
+    def prefill(self) -> PoolPlan:
+        """Parallel degrees of the replicas that run prefill."""
+        if not self.apart.any():
+            return self.decode
+
+        def own(asked: Floats, usual: Floats) -> Floats:
+            return np.where(self.apart & (asked > 0), asked, usual)
+
+        return PoolPlan(
+            tp=own(self.prefill_tp, self.tp),
+            groups=own(self.prefill_attention_dp, self.attention_dp),
+            ep=own(self.prefill_ep, self.ep),
+            pp=own(self.prefill_pp, self.pp),
+        )
 
     @property
     def devices(self) -> Floats:
         """Number of devices of all replicas, for decode and prefill, (n,)."""
-        once = self.tp * self.replicas + self.reading_tp * self.prefill_replicas
-        return once * self.attention_dp * self.pp
+        return self.decode.devices * self.replicas + self.prefill.devices * self.prefill_replicas
 
 
 def plans(batch: Batch, readings: Readings) -> Plans:

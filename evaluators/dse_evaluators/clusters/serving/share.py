@@ -20,7 +20,7 @@ class ModelSharding:
 
     ``devices`` is the tensor-parallel degree of attention. ``groups`` of that many devices serve
     separate sequences and share the experts, which are split over ``expert_groups``. Each of the
-    ``stages`` of the pipeline has all of these devices.
+    ``stages`` of the pipeline has all of these devices, and at most one layer more than another.
     """
 
     model: Transformer
@@ -29,6 +29,10 @@ class ModelSharding:
     groups: Floats | float = 1.0
     expert_groups: Floats | float = 1.0
     stages: Floats | float = 1.0
+    imbalance: Floats | float = 1.0
+    """Tokens of the expert group with most tokens, over the mean of the groups."""
+    redundant: Floats | float = 0.0
+    """Second copies of experts of a layer, which the expert groups hold besides the first."""
 
     @property
     def kinds(self) -> tuple[ModelSharding, ...]:
@@ -43,7 +47,34 @@ class ModelSharding:
             return self
         if kind.experts == self.model.experts:
             return replace(self, model=kind)
-        return replace(self, model=kind, groups=1.0, expert_groups=1.0)
+        return replace(self, model=kind, groups=1.0, expert_groups=1.0, redundant=0.0)
+
+    @property
+    def busiest(self) -> Floats:
+        """Tokens of the busiest expert group over the mean; 1 where one group holds all experts."""
+        return np.minimum(self.imbalance, self.expert_groups)
+
+    @property
+    def stage_layers(self) -> Floats:
+        """Layers of the fullest pipeline stage, (n,) or ()."""
+        return np.ceil(self.model.layers / np.asarray(self.stages, dtype=np.float64))
+
+    @property
+    def last_layers(self) -> Floats:
+        """Layers of the last stage, which also has the LM head: the fewest, (n,) or ()."""
+        return np.floor(self.model.layers / np.asarray(self.stages, dtype=np.float64))
+
+    def kind_layers(self, kind: Transformer, stage: Floats) -> Floats:
+        """Return how many of ``stage`` layers are of a kind, in a stage behind the first layers.
+
+        Dense first layers of a model with experts are in such a stage only where it has more layers
+        than follow them. Other kinds are spread over all stages.
+        """
+        model = self.model
+        dense, others = float(model.dense_layers), float(model.layers - model.dense_layers)
+        if dense and kind.experts < model.experts:
+            return np.maximum(stage - others, 0.0) * (kind.layers / dense)
+        return np.minimum(stage, others) * (kind.layers / others)
 
     @property
     def expert_devices(self) -> Floats:

@@ -22,7 +22,11 @@ from dse_evaluators.clusters.own_system import (
     system_edition,
 )
 from dse_evaluators.clusters.serving.bill import CARBON, COST
-from dse_evaluators.clusters.serving.fabric import ServingFabric, devices_to_serve
+from dse_evaluators.clusters.serving.fabric import (
+    USUAL_DEVICE,
+    ServingFabric,
+    devices_to_serve,
+)
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.clusters.simulator.request_metrics import METRICS, LatencyLimits
 from dse_evaluators.clusters.simulator.server_settings import POLICIES
@@ -150,7 +154,7 @@ class ServingSimulator(
     user_options: ClassVar[Sequence[str]] = ("model", "system")
 
     model: ModelOption | Sequence[ModelOption]
-    device: DeviceOption | None = "h100-sxm"
+    device: DeviceOption | None = USUAL_DEVICE
     system: SystemOption | Sequence[SystemOption] | None = None
     arrivals: Arrivals = "poisson"
     requests: int = 256

@@ -216,6 +216,7 @@ class Site:
         strange = ~seen.own | (played.largest > seen.seen_rows)
         strange |= self.device != DEVICES[self.device.name]
         strange |= self.fabric.borrowed & (server.share.devices > 1)
+        strange |= server.share.devices > self.fabric.node_devices
         return {
             **found,
             **bill(self.upkeep, 1.0 / found["device_throughput"], energy_j, grid_kg),

@@ -215,7 +215,7 @@ def test_texts_without_room_wait_where_they_may():
     ("plan", "words"),
     [
         ({"tp": 3}, "heads over tensor parallel devices: 32 in 3"),
-        ({"tp": 16}, "tensor parallel over 16 devices, but a node has 8"),
+        ({"tp": 12}, "tensor parallel over 12 devices, but a node has 8"),
         ({"chunk": 64, "prefill_replicas": 2}, "chunks of 64 tokens"),
     ],
 )

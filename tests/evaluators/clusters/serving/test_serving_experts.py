@@ -168,8 +168,8 @@ def test_every_knob_of_experts_and_words_moves_a_metric(change):
     [
         ({"ep": 3}, "experts over expert parallel groups: 128 in 3"),
         ({"tp": 4, "ep": 8}, "devices over expert parallel groups: 4 in 8"),
-        ({"attention_dp": 2}, "experts shared by 16 devices, but a node has 8"),
-        ({"pp": 3}, "layers over stages: 94 in 3"),
+        ({"tp": 4, "attention_dp": 3}, "experts shared by 12 devices, but a node has 8"),
+        ({"pp": 95}, "95 pipeline stages, but the model has 94 layers"),
     ],
 )
 def test_experts_that_there_cannot_be_say_why(plan, words):

@@ -66,6 +66,44 @@ def test_stages_on_other_nodes_are_told_to_be_guessed():
     assert (near, far) == (0.0, 1.0)
 
 
+UNEVEN = {"like": "llama3-70b", "layers": 30}
+
+
+def test_the_fullest_stage_sets_the_pace():
+    """Four stages of 8, 8, 7 and 7 layers: four steps take as long as 32 of 30 layers. The head,
+    of a small vocabulary, is shorter than the layer that the last stage has less."""
+    model = {**UNEVEN, "vocabulary": 1000}
+    one, four = {"batch": 8}, {"batch": 32, "pp": 4}
+    for part in ("products", "attention", "elementwise"):
+        times = column(f"{part}_time", one, four, model=model)
+        assert times[1] == pytest.approx(times[0] * 32 / 30)
+    assert column("head_time", four, model=model)[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_a_head_that_takes_longer_than_a_layer_makes_the_last_stage_the_slowest():
+    model = {**UNEVEN, "vocabulary": 1_000_000}
+    one, four = {"batch": 8}, {"batch": 32, "pp": 4}
+    layers = column("products_time", one, four, model=model)
+    head = column("head_time", one, four, model=model)
+    assert layers[1] == pytest.approx(layers[0] * 28 / 30)
+    assert head[1] == pytest.approx(4 * head[0])
+
+
+def test_one_text_passes_every_layer_once_also_through_uneven_stages():
+    times = column("products_time", {"batch": 1}, {"batch": 1, "pp": 4}, model=UNEVEN)
+    assert times[0] == times[1]
+
+
+def test_the_fullest_stage_has_one_layer_more():
+    """DeepSeek-V3: 61 layers, of which 3 are dense; the fullest of 4 stages has 16 with experts."""
+    plan = {"tp": 8, "batch": 1, "kv_format": "bf16"}
+    whole, four = outcome(plan, {**plan, "pp": 4}, model="deepseek-v3").columns["cache_memory"]
+    assert four == pytest.approx(whole * 16 / 61)
+    weights = outcome({**plan, "pp": 4}, model="deepseek-v3").columns["weights_memory"][0]
+    experts = 16 * 256 * 3 * 7168 * 2048 / 8
+    assert experts < weights < 1.1 * experts
+
+
 def test_guesses_do_not_pass_a_pipeline():
     fault = outcome({"pp": 2, "draft_tokens": 2}, draft_model="llama3-8b").faults[0]
     assert fault.reason == "a pipeline of 2 stages does not support 2 draft tokens per step"
