@@ -11,7 +11,8 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
-from dse_evaluators.accelerators.devices.devices import Device
+from dse.protocols import ModelError
+from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.grids import GRIDS
@@ -25,6 +26,7 @@ from dse_evaluators.clusters.own_system import (
 from dse_evaluators.clusters.serving.bill import CARBON, COST, compute_emissions
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import ServingFabric, devices_to_serve
+from dse_evaluators.clusters.serving.model_accuracy import service_errors
 from dse_evaluators.clusters.serving.plans_by_device import Fleet
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
 from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, plans
@@ -201,6 +203,17 @@ class Serving(
         if self._choices is not None:
             return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
+
+    def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        """Return the errors of the metrics of n serving plans, by metric, on measured services."""
+        if self._choices is not None:
+            return self._choices.model_errors(batch)
+        plan = plans(batch, self._readings)
+        marked = self._evaluate_columns(batch).columns["extrapolated"] > 0
+        is_own = self.device is not None and self.device not in DEVICES
+        unmeasured = (plan.pp > 1) | (plan.attention_dp > 1) | (plan.prefill_replicas > 0)
+        outside = marked | is_own | unmeasured | (self.draft_model is not None)
+        return service_errors(self.provides, batch, self._fleet.services, outside)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)
