@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
-from dse.protocols import ModelError
+from dse.protocols import CalibrationResult, ModelError
 from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
@@ -214,6 +215,23 @@ class Serving(
         unmeasured = (plan.pp > 1) | (plan.attention_dp > 1) | (plan.prefill_replicas > 0)
         outside = marked | is_own | unmeasured | (self.draft_model is not None)
         return service_errors(self.provides, batch, self._fleet.services, outside)
+
+    @staticmethod
+    def calibrate(file: Path, like: str) -> CalibrationResult:
+        """Fit the constants of a device to the times of a token of measured services.
+
+        Args:
+            file: CSV file with the columns model, tp, batch, isl, osl and tpot_ms, or results of
+                ``vllm bench serve --save-result``.
+            like: name of the device that was measured.
+
+        Raises:
+            SpecError: a row is invalid, or the rows do not bear a fit.
+        """
+        # SciPy is slow to import, and only this needs it
+        from dse_evaluators.clusters.serving.serving_fit import calibrate_serving_rows
+
+        return calibrate_serving_rows(file, like)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)
