@@ -22,6 +22,8 @@ _WHERE = {
     "Study": "dse.api.study",
     "Trial": "dse.core.trial",
     "calibrate_devices": "dse.services.resources.calibrate_devices",
+    "calibrate_serving": "dse.services.resources.calibrate_devices",
+    "calibrate_training": "dse.services.resources.calibrate_devices",
     "check": "dse.api.program",
     "compare": "dse.api.study_comparison",
     "compress": "dse.services.studies.compress_folder",

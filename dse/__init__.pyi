@@ -26,6 +26,8 @@ from dse.evaluation.reporting import report as report
 from dse.services import resources as _resources
 from dse.services.init.study_files import init as init
 from dse.services.resources.calibrate_devices import calibrate_devices as calibrate_devices
+from dse.services.resources.calibrate_devices import calibrate_serving as calibrate_serving
+from dse.services.resources.calibrate_devices import calibrate_training as calibrate_training
 from dse.services.studies.compress_folder import compress as compress
 
 __version__: str

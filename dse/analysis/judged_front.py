@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -154,7 +154,8 @@ def _rows(
     sure = np.array([[own <= one.spread.keys() for own in names] for _, one in known], dtype=bool)
     depends = np.array([bool(own) for own in names])
     feasible = problem.feasible(trials)
-    alike = _compare(values[:, depends], errors, depends) if sure.all() else None
+    compared = find_alike(values[:, depends], errors.stderr_of_difference, depends)
+    alike = compared if sure.all() else None
     numbers = [trial.number for trial in trials]
     return {
         number: JudgedRow(
@@ -172,19 +173,22 @@ def _rows(
     }
 
 
-def _compare(values: Floats, errors: _Errors, depends: Mask) -> Mask | None:
+def find_alike(
+    values: Floats, stderr_of_difference: Callable[[int], Floats], depends: Mask
+) -> Mask | None:
     """Return which designs cannot be distinguished, (n, n); ``None`` for too many designs.
 
     Args:
-        values: the objectives that depend on the test split, (n, k).
-        errors: errors of all objectives.
-        depends: which of the objectives these are, (m,).
+        values: the k objectives that have errors, (n, k).
+        stderr_of_difference: returns the standard error of each design's difference from that of a
+            row in all m objectives, (n, m).
+        depends: which of the objectives have errors, (m,).
     """
     if len(values) > _MOST_COMPARED or not depends.any():
         return None
     found = np.zeros((len(values), len(values)), dtype=bool)
     for row in range(len(values)):
-        width = WIDTH * errors.stderr_of_difference(row)[:, depends]
+        width = WIDTH * stderr_of_difference(row)[:, depends]
         found[row] = (np.abs(values - values[row]) <= width + 1e-12 * np.abs(values)).all(axis=1)
     return found
 

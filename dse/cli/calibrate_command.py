@@ -10,6 +10,7 @@ import typer
 from dse.cli.options import JsonOrTableOption, OutputFormat, say, show, show_json
 
 if TYPE_CHECKING:
+    from dse.protocols import CalibrationResult
     from dse.report.schemas.pages import CalibratedDevice
 
 
@@ -36,6 +37,61 @@ def calibrate_devices(
     from dse.services.resources.calibrate_devices import calibrate_devices as calibrate
 
     found = calibrate(measurements, target, like=like)
+    _show_result(found, target, output, "data sheet alone")
+
+
+def calibrate_serving(
+    measurements: Annotated[
+        Path,
+        typer.Argument(help="CSV file: model, tp, batch, isl, osl, tpot_ms; or vllm bench JSON."),
+    ],
+    *,
+    like: Annotated[str, typer.Option(help="Built-in device that served.", show_default=False)],
+    target: Annotated[
+        Path, typer.Option("--output", "-o", help="YAML file to write.", show_default=False)
+    ],
+    output: JsonOrTableOption = OutputFormat.TABLE,
+) -> None:
+    """Fit the constants of a device to measured services.
+
+    Studies name the file as `device: ./my-h100.yaml`. Three constants are fitted to the times of a
+    token: the shares of compute rate and memory bandwidth, and the launch time.
+
+    Example: dse calibrate serving rows.csv --like h100-sxm -o my-h100.yaml
+    """
+    from dse.services.resources.calibrate_devices import calibrate_serving as calibrate
+
+    found = calibrate(measurements, target, like=like)
+    _show_result(found, target, output, "shipped constants")
+
+
+def calibrate_training(
+    measurements: Annotated[
+        Path,
+        typer.Argument(help="CSV file: model, tp, pp, dp, microbatch, global_batch, step_time_s."),
+    ],
+    *,
+    like: Annotated[str, typer.Option(help="Built-in system that trained.", show_default=False)],
+    target: Annotated[
+        Path, typer.Option("--output", "-o", help="YAML file to write.", show_default=False)
+    ],
+    output: JsonOrTableOption = OutputFormat.TABLE,
+) -> None:
+    """Fit the constants of a system to measured training steps.
+
+    Studies name the file as `system: ./my-cluster.yaml`. Three constants are fitted to the times of
+    a step: the shares of compute rate and memory bandwidth, and the launch time.
+
+    Example: dse calibrate training steps.csv --like h100-dgx -o my-cluster.yaml
+    """
+    from dse.services.resources.calibrate_devices import calibrate_training as calibrate
+
+    found = calibrate(measurements, target, like=like)
+    _show_result(found, target, output, "shipped constants")
+
+
+def _show_result(found: CalibrationResult, target: Path, output: OutputFormat, naive: str) -> None:
+    """Print held-out errors, next to those of what ``naive`` names."""
     if output is OutputFormat.JSON:
         printed: CalibratedDevice = {
             "file": str(target),
@@ -55,10 +111,10 @@ def calibrate_devices(
         }
         show_json(printed)
         return
-    show("held-out error                 points    mean  median  data sheet alone")
+    show(f"held-out error                 points    mean  median  {naive}")
     for one in found.errors:
         group = f"{one.group}, by {one.split}"
-        shares = f"{one.mean:7.1%} {one.median:7.1%} {one.naive_mean:17.1%}"
+        shares = f"{one.mean:7.1%} {one.median:7.1%} {one.naive_mean:{len(naive) + 1}.1%}"
         show(f"{group:<30} {one.points:>6} {shares}")
     for text in found.refused:
         say(f"left out: {text}")

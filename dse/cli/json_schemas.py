@@ -87,6 +87,12 @@ PUBLISHED: Mapping[str, Printed] = {
     "calibrate devices": Printed(
         pages.CalibratedDevice, "products.csv --like h100-sxm -o my-h100.yaml"
     ),
+    "calibrate serving": Printed(
+        pages.CalibratedDevice, "rows.csv --like h100-sxm -o my-h100.yaml"
+    ),
+    "calibrate training": Printed(
+        pages.CalibratedDevice, "steps.csv --like h100-dgx -o my-cluster.yaml"
+    ),
     "compress": Printed(pages.CompressedFolder, "net --recipe 'format int4:channel' -o net-int4"),
     "trials": Printed(trials_schema.TrialsFacts, "quickstart"),
     "compare": Printed(comparison_schema.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),

@@ -143,12 +143,15 @@ def _columns(front: ParetoSet, finished: Trials) -> Sheet:
 
 
 def _print_front(study: StudyEngine, gap: RecordedGap | None) -> None:
+    from dse.analysis.error_intervals import find_intervals
     from dse.analysis.front_probability import membership
     from dse.core.judged_trials import read_judged
     from dse.core.pareto import ParetoSet
+    from dse.evaluation.stated_errors import collect_model_errors
     from dse.report.html import fidelity, scenario_tables
     from dse.report.json.gap_json import gap_words
     from dse.report.text import trial_tables as table
+    from dse.report.text.interval_table import print_intervals
     from dse.report.text.judged_table import print_judged
 
     finished = study.finished
@@ -157,6 +160,10 @@ def _print_front(study: StudyEngine, gap: RecordedGap | None) -> None:
     front = ParetoSet.of(study.problem, finished)
     table.front_table(front, finished, proof=study.proof)
     print_judged(study.problem, front.trials, read_judged(study.events))
+    errors = collect_model_errors(study.plan.pipeline, front.trials)
+    print_intervals(
+        study.problem, front.trials, find_intervals(study.problem, front.trials, errors)
+    )
     words = gap_words(gap)
     show(words, line_feed=bool(words))
     if contrast is not None:

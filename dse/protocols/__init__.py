@@ -54,6 +54,7 @@ from dse.protocols.executor import (
     Work,
 )
 from dse.protocols.held_out_split import RESAMPLE, HasTestSplit, find_test_evaluator
+from dse.protocols.model_error import ErrorOrigin, ModelError, StatesModelErrors
 from dse.protocols.optimizer import (
     AdjustsEffort,
     ExpectsImprovement,
@@ -95,6 +96,7 @@ __all__ = [
     "DescribesInputs",
     "DriverStorage",
     "EndedByCaller",
+    "ErrorOrigin",
     "Evaluator",
     "EventStorage",
     "Executor",
@@ -112,6 +114,7 @@ __all__ = [
     "HeldOutError",
     "InputDescription",
     "MayBeMissing",
+    "ModelError",
     "Needs",
     "NeedsResources",
     "Optimizer",
@@ -124,6 +127,7 @@ __all__ = [
     "ReportsIntermediate",
     "ReportsProgress",
     "StartsPrograms",
+    "StatesModelErrors",
     "Storage",
     "StudyReader",
     "StudyStorage",

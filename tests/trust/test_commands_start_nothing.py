@@ -87,7 +87,7 @@ SERVING = {"serve"}
 CONVERTING = {"compress"}
 """It reads safetensors and config.json, which hold no code, and knows no study."""
 
-CALIBRATING = {"calibrate devices"}
+CALIBRATING = {"calibrate devices", "calibrate serving", "calibrate training"}
 """It reads a CSV file, and knows no study."""
 
 INSTALLING = {"assets install", "environments install"}

@@ -85,6 +85,8 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
 OTHER = {
     "dse.compress",
     "dse.calibrate_devices",
+    "dse.calibrate_serving",
+    "dse.calibrate_training",
     "Study.tell",
     "Front.count",
     "Front.index",

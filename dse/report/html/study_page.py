@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dse.analysis.effects import Effects
+from dse.analysis.error_intervals import ErrorIntervals
 from dse.analysis.importance import Importance, weightiest
 from dse.analysis.limits import activities
 from dse.analysis.runner_up import Duel
@@ -30,6 +31,7 @@ from dse.report.html.tradeoffs import limits_html, rates_html
 from dse.report.json.gap_json import gap_tiles, known_gap
 from dse.report.schemas.reproduction import JudgedStudy
 from dse.report.text.claim_verdicts import claims_html
+from dse.report.text.interval_table import IntervalTable
 from dse.report.text.judged_table import JudgedTable
 from dse.report.text.summary import best_words, common_words
 from dse.report.words import reference_text, seconds_text, volume_text
@@ -43,8 +45,8 @@ class ReportSections:
     """Optional sections of a study report.
 
     They are the best trials under each scenario, parameter effects, comparisons of the best designs
-    with the runners-up, parameter importances, and verdicts on published claims that the study
-    reproduces.
+    with the runners-up, parameter importances, verdicts on published claims that the study
+    reproduces, and errors of modelled objectives.
     """
 
     contrast: Contrast | None = None
@@ -52,6 +54,7 @@ class ReportSections:
     duels: Sequence[Duel] = ()
     importances: Sequence[Importance] = ()
     claims: JudgedStudy | None = None
+    intervals: ErrorIntervals | None = None
 
 
 def report_html(
@@ -98,6 +101,7 @@ def report_html(
         left_out=_left_out(answer),
         rows=front_rows(front, answer) if answer.trials else "",
         judged=JudgedTable.of(front.problem, front.trials, read_judged(events)),
+        intervals=IntervalTable.of(front.problem, front.trials, beside.intervals),
         contrast=contrast_html(beside.contrast) if beside.contrast else "",
         rates=rates_html(front.problem, rates(front)),
         limits=limits_html(front.problem, activities(front.problem, trials)),

@@ -70,6 +70,22 @@ class JudgedFacts(Shape):
     """Why it could not be measured; empty if it was."""
 
 
+class IntervalFacts(Shape):
+    """Errors of the modelled objectives of a design."""
+
+    width: list[float | None]
+    """Half of the interval of each objective, as a share of its value: two standard errors; 0 for
+    an objective without an error of a model, null where unknown."""
+    origin: list[str]
+    """Where each error was measured: `held out`, `extrapolated` (on the nearest group) or `data
+    sheet only`; empty for an objective without an error of a model."""
+    groups: list[str]
+    """The groups of measurements that show the errors."""
+    alike: list[int]
+    """The other trials of the front that differ by at most two standard errors of the difference,
+    in each objective that has an error of a model."""
+
+
 class FrontRow(Shape):
     """Design on the front or, where no design is feasible, one of those nearest to feasibility."""
 
@@ -91,6 +107,9 @@ class FrontRow(Shape):
     test: NotRequired[JudgedFacts | None]
     """Its result on the test split; null where it was not measured there. Without it where no
     design of the front was."""
+    model_error: NotRequired[IntervalFacts | None]
+    """The errors of its modelled objectives, on measurements that the models were not fitted to.
+    Without it where no model states its errors."""
 
 
 class RungFacts(Shape):

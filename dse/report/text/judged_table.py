@@ -115,7 +115,7 @@ def _table(problem: Problem, trials: Sequence[Trial], front: JudgedFront) -> Jud
             error = row.stderr[place] if row.stderr else None
             cells.append(number_text(values[place], o.unit, spread.get(o.text), o.written))
             cells.append(number_text(test, o.unit, error, o.written))
-        rows.append((*cells, _alike_text(row.alike), row.fault or _limit_text(row.feasible)))
+        rows.append((*cells, alike_text(row.alike), row.fault or _limit_text(row.feasible)))
     headings += ["not distinguished from trials", "remark"]
     if not any(row[-1] for row in rows):
         headings, rows = headings[:-1], [row[:-1] for row in rows]
@@ -126,7 +126,8 @@ def _limit_text(feasible: bool) -> str:  # noqa: FBT001 - the only argument
     return "" if feasible else "breaks a limit"
 
 
-def _alike_text(alike: Sequence[int]) -> str:
+def alike_text(alike: Sequence[int]) -> str:
+    """Return the numbers of the trials that cannot be distinguished, the first of many."""
     more = f" and {len(alike) - _MOST_ALIKE} more" if len(alike) > _MOST_ALIKE else ""
     return ", ".join(map(str, alike[:_MOST_ALIKE])) + more
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dse.analysis.effects import estimate_effects
+from dse.analysis.error_intervals import find_intervals
 from dse.analysis.importance import importances
 from dse.analysis.runner_up import duels
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event
 from dse.core.trials import Trials
+from dse.evaluation.stated_errors import collect_model_errors
 from dse.report.html.study_page import ReportSections, report_html
 from dse.report.schemas.reproduction import JudgedStudy
 from dse.schema.study.plugin_checks import optimizer_traits
@@ -51,6 +53,9 @@ def report_of(
             duels=duels(front, finished),
             importances=importances(study.problem, finished),
             claims=_claims(study) if study.plan.claims else None,
+            intervals=find_intervals(
+                study.problem, front.trials, collect_model_errors(study.plan.pipeline, front.trials)
+            ),
         ),
     )
 

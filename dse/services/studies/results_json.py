@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dse.analysis.effects import Effects, estimate_effects
+from dse.analysis.error_intervals import find_intervals
 from dse.analysis.front_probability import membership
 from dse.analysis.judged_front import judge_front
 from dse.core.judged_trials import read_judged
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event
+from dse.evaluation.pipeline import Pipeline
+from dse.evaluation.stated_errors import collect_model_errors
 from dse.report.html.fidelity import rungs, rungs_json
 from dse.report.html.scenario_tables import contrast_json
 from dse.report.json.front_json import finite, front_json, objectives_json
 from dse.report.json.gap_json import gap_json, known_gap
 from dse.report.schemas.front_schema import FrontFacts
+from dse.report.text.interval_table import interval_facts
 from dse.report.text.judged_table import judged_facts
 from dse.services.studies.best_designs import BestDesigns
 from dse.study.study_engine import StudyEngine
@@ -30,6 +34,7 @@ def answer_json(study: StudyEngine) -> FrontFacts:
     front = ParetoSet.of(study.problem, finished)
     facts = front_json(study.name, front, finished, proof=study.proof)
     add_judged(facts, front, study.events)
+    add_intervals(facts, front, study.plan.pipeline)
     facts["gap"] = gap_json(known_gap(study.proof, study.events))
     contrast, chances = study.contrast, membership(study.problem, finished)
     if contrast is not None:
@@ -53,6 +58,21 @@ def add_judged(facts: FrontFacts, front: ParetoSet, events: Sequence[Event]) -> 
     if judged is not None:
         for row in facts["front"]:
             row["test"] = judged_facts(judged, row["trial"])
+
+
+def add_intervals(facts: FrontFacts, front: ParetoSet, pipeline: Pipeline) -> None:
+    """Add the errors of modelled objectives to each design of a front as JSON, if any are stated.
+
+    Args:
+        facts: the front as JSON.
+        front: the front.
+        pipeline: the study's evaluators.
+    """
+    errors = collect_model_errors(pipeline, front.trials)
+    found = find_intervals(front.problem, front.trials, errors)
+    if found is not None:
+        for row in facts["front"]:
+            row["model_error"] = interval_facts(found, row["trial"])
 
 
 def best_designs_json(study: str, chosen: BestDesigns) -> FrontFacts:

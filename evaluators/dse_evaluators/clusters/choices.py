@@ -13,7 +13,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
-from dse.protocols import absent_metrics
+from dse.protocols import ModelError, StatesModelErrors, absent_metrics
+from dse_evaluators.accelerators.devices.error_table import gather_errors
 from dse_evaluators.alike import gather_parts, groups
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, Reading, Readings, one_of
@@ -114,6 +115,15 @@ class Choices:
             for key, rows in groups(batch, dict.fromkeys(self.names, ""))
         ]
         return gather_parts(len(batch), self.metrics, parts)
+
+    def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        """Return the errors of the metrics of n designs, by metric, each by its combination."""
+        parts = []
+        for key, rows in groups(batch, dict.fromkeys(self.names, "")):
+            part = self.parts[key]
+            if isinstance(part, StatesModelErrors):
+                parts.append((rows, part.model_errors(batch.take(rows))))
+        return gather_errors(len(batch), parts)
 
     def _evaluate_part(
         self, key: tuple[str, ...], batch: Batch, union: Mapping[str, ChoiceInput]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Array, Floats, Value
 from dse.errors import SpecError, nearest
-from dse.protocols import CalibrationResult
+from dse.protocols import CalibrationResult, ModelError
 from dse_evaluators.accelerators.devices.devices import DEVICES, Device, device_of
+from dse_evaluators.accelerators.devices.error_table import gather_errors, state_errors
 from dse_evaluators.accelerators.devices.gemm_tiles import TILES, waves
 from dse_evaluators.accelerators.devices.gpu_power import compute_draw
 from dse_evaluators.accelerators.devices.gpu_run import CalibratedDevice, machine
@@ -22,6 +23,7 @@ from dse_evaluators.accelerators.devices.platforms import (
     is_path,
     read_device,
 )
+from dse_evaluators.accelerators.devices.product_errors import product_errors
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import KernelWork, Times, times
 from dse_evaluators.alike import gather_parts, groups, infeasible_rows
@@ -45,6 +47,9 @@ _METRICS = (
     Metric(name="bottleneck", words=_TIMES),
     Metric(name="extrapolated", words=("no", "yes")),
 )
+
+_TIMED = ("latency", "utilization")
+_EXACT = ("wave_share", "unit_traffic", "bottleneck", "extrapolated")
 
 _SIDES = ("m", "n", "k")
 
@@ -121,6 +126,18 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
             for words, rows in groups(batch, usual)
         )
         return gather_parts(len(batch), self.provides, parts)
+
+    def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        """Return the errors of the metrics of n products, by metric, on measured products."""
+        usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
+        parts = []
+        for words, rows in groups(batch, usual):
+            device, number_format, _ = words
+            found = self._evaluate_device(batch.take(rows), *words)
+            outside = found.columns.get("extrapolated", np.ones(len(rows)))
+            errors = product_errors(self._device(device), number_format, self.stack, outside > 0)
+            parts.append((rows, state_errors(self.provides, errors, _TIMED, _EXACT)))
+        return gather_errors(len(batch), parts)
 
     @staticmethod
     def calibrate(file: Path, like: str) -> CalibrationResult:

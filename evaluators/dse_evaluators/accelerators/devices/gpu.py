@@ -12,7 +12,9 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, nearest
+from dse.protocols import ModelError
 from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.error_table import gather_errors, state_errors
 from dse_evaluators.accelerators.devices.gpu_layers import Kernels, kernels_of, kernels_of_table
 from dse_evaluators.accelerators.devices.gpu_power import power_of
 from dse_evaluators.accelerators.devices.gpu_run import (
@@ -24,6 +26,7 @@ from dse_evaluators.accelerators.devices.gpu_run import (
     run,
 )
 from dse_evaluators.accelerators.devices.platforms import Platforms, devices_of, hash_device_files
+from dse_evaluators.accelerators.devices.product_errors import product_errors
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import (
     evaluate_distinct,
@@ -51,6 +54,9 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
     Metric(name="power_measured", words=("no", "yes")),
 )
+
+_TIMED = ("latency", "throughput", "utilization")
+_EXACT = ("bottleneck", "extrapolated", "power_measured")
 
 _WORDS = ("workload", "device", "format")
 _SHARE = NumberInput(1e-6, 1, default=1.0)
@@ -137,6 +143,20 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute latency, energy and memory of n designs, with a fault for each infeasible one."""
         return evaluate_distinct(batch, {*_WORDS, *_NUMBERS}, self._evaluate_columns)
+
+    def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        """Return the errors of the metrics of n runs, by metric, on measured products.
+
+        They are those of single products, and marked as extrapolated: complete networks were not
+        measured.
+        """
+        every = fix_columns(batch, self._fixed)
+        parts = []
+        for (_, device, number_format), rows in groups(every, dict.fromkeys(_WORDS, "")):
+            outside = [True] * len(rows)
+            errors = product_errors(self._device(device), number_format, self.stack, outside)
+            parts.append((rows, state_errors(self.provides, errors, _TIMED, _EXACT)))
+        return gather_errors(len(batch), parts)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         every = fix_columns(batch, self._fixed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
-from dse_evaluators.accelerators.devices.devices import Device
+from dse.protocols import CalibrationResult, ModelError
+from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.grids import GRIDS
@@ -30,6 +32,7 @@ from dse_evaluators.clusters.serving.fabric import (
     ServingFabric,
     devices_to_serve,
 )
+from dse_evaluators.clusters.serving.model_accuracy import service_errors
 from dse_evaluators.clusters.serving.plans_by_device import Fleet
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
 from dse_evaluators.clusters.serving.serving_plan import READINGS, SAME, SPELLINGS, plans
@@ -225,6 +228,34 @@ class Serving(
         if self._choices is not None:
             return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
+
+    def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        """Return the errors of the metrics of n serving plans, by metric, on measured services."""
+        if self._choices is not None:
+            return self._choices.model_errors(batch)
+        plan = plans(batch, self._readings)
+        marked = self._evaluate_columns(batch).columns["extrapolated"] > 0
+        is_own = self.device is not None and self.device not in DEVICES
+        unmeasured = (plan.pp > 1) | (plan.attention_dp > 1) | (plan.prefill_replicas > 0)
+        outside = marked | is_own | unmeasured | (self.draft_model is not None)
+        return service_errors(self.provides, batch, self._fleet.services, outside)
+
+    @staticmethod
+    def calibrate(file: Path, like: str) -> CalibrationResult:
+        """Fit the constants of a device to the times of a token of measured services.
+
+        Args:
+            file: CSV file with the columns model, tp, batch, isl, osl and tpot_ms, or results of
+                ``vllm bench serve --save-result``.
+            like: name of the device that was measured.
+
+        Raises:
+            SpecError: a row is invalid, or the rows do not bear a fit.
+        """
+        # SciPy is slow to import, and only this needs it
+        from dse_evaluators.clusters.serving.serving_fit import calibrate_serving_rows
+
+        return calibrate_serving_rows(file, like)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
+from dse.protocols import CalibrationResult, ModelError
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import chip_of, chips_of
@@ -27,6 +29,7 @@ from dse_evaluators.clusters.training.kernels import FORMATS, plain
 from dse_evaluators.clusters.training.layer import SEEN_BY_LAYERS, SEEN_BY_STAGES, layer, passed_s
 from dse_evaluators.clusters.training.model_state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.plan_inputs import READINGS, plans
+from dse_evaluators.clusters.training.published_errors import training_errors
 from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan, spread
@@ -183,6 +186,30 @@ class Training(
         took = step(plan, one, rest, chip=plain(self._chips), habits=self._habits)
         columns = metrics(self._account, plan, took, stored, rest.replicas.step_bytes(plan))
         return Metrics(columns=columns, faults=self._faults(plan, stored))
+
+    def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        """Return the errors of the metrics of n training plans, by metric, on published runs."""
+        if self._choices is not None:
+            return self._choices.model_errors(batch)
+        formats = [FORMATS[int(at)] for at in plans(batch, self._readings).number_format]
+        return training_errors(self.provides, self._job.model, self._device, self._chips, formats)
+
+    @staticmethod
+    def calibrate(file: Path, like: str) -> CalibrationResult:
+        """Fit the constants of a system's device to the times of measured training steps.
+
+        Args:
+            file: CSV file with the columns model, tp, pp, dp, microbatch, global_batch and
+                step_time_s.
+            like: name of the system that was measured.
+
+        Raises:
+            SpecError: a row is invalid, or the rows do not bear a fit.
+        """
+        # SciPy is slow to import, and only this needs it
+        from dse_evaluators.clusters.training.training_fit import calibrate_training_rows
+
+        return calibrate_training_rows(file, like)
 
     def _rest(self, batch: Batch, plan: TrainingPlan) -> Rest:
         alike, stages = batch.distinct(SEEN_BY_STATE), batch.distinct(SEEN_BY_STAGES)
