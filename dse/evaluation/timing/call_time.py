@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -107,7 +106,8 @@ def time_call(
     disturbed readings, they are used, too.
 
     Processor time of other processes that work for the call, such as those of a server, counts as
-    other load. Garbage collection is off meanwhile. It takes a quarter of a second at least.
+    other load. Garbage collection is off meanwhile. It takes a quarter of a second at least, or
+    ``limit_s`` if that is shorter.
 
     Args:
         call: the code; its result is dropped.
@@ -138,7 +138,7 @@ def time_call(
             f"{cpus=}"
         )
     with pinned(cpus) as held, _without_garbage_collection():
-        session = _Session(call, warmup=warmup)
+        session = _Session(call, warmup=warmup, window_s=min(_WINDOW_S, limit_s))
         while not session.is_done(precision, least, most, limit_s):
             session.read_window()
     return session.result(precision, least, held)
@@ -147,8 +147,9 @@ def time_call(
 class _Session:
     """Readings of one call, taken window by window."""
 
-    def __init__(self, call: Callable[[], object], *, warmup: int) -> None:
+    def __init__(self, call: Callable[[], object], *, warmup: int, window_s: float) -> None:
         self._call = call
+        self._window_s = window_s
         self._counters = find_counters()
         self._clocks = [sample_clocks()]
         self._load = sample_load()
@@ -162,11 +163,11 @@ class _Session:
         self._energy = _EnergyUse(self._counters)
 
     def read_window(self) -> None:
-        """Take readings for a quarter of a second, and judge which of them were disturbed."""
+        """Take readings for the length of a window, and judge which of them were disturbed."""
         energy = read_counters(self._counters)
         begun_s = self._load.at_s if self._load else time.perf_counter()
         kinds: list[Disturbance] = []
-        while not kinds or time.perf_counter() - begun_s < _WINDOW_S:
+        while not kinds or time.perf_counter() - begun_s < self._window_s:
             seconds, is_preempted = _take_reading(self._call, self._loop)
             self._seconds.append(seconds / self._loop)
             kinds.append(Disturbance.PREEMPTED if is_preempted else Disturbance.NONE)
@@ -269,6 +270,11 @@ def _take_reading(call: Callable[[], object], calls: int) -> tuple[float, bool]:
 
 
 def _switches() -> int:
+    """Return how often a thread of this process lost its processor; 0 where it is not counted."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such module
+        return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
