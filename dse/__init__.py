@@ -39,6 +39,7 @@ _WHERE = {
     "reproduce": "dse.api.reproduce",
     "studies": "dse.api.storages",
     "sweep": "dse.api.study_sweep",
+    "time_call": "dse.evaluation.timing.call_time",
 }
 _MODULES = {"report": "dse.report", "supplies": "dse.services.resources"}
 """Modules offered under a public name; ``dse.report`` is also callable."""

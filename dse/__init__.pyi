@@ -23,6 +23,7 @@ from dse.errors import DseError as DseError
 from dse.errors import InfeasibleError as InfeasibleError
 from dse.evaluation.checkpoints import current_trial as current_trial
 from dse.evaluation.reporting import report as report
+from dse.evaluation.timing.call_time import time_call as time_call
 from dse.services import resources as _resources
 from dse.services.init.study_files import init as init
 from dse.services.resources.calibrate_devices import calibrate_devices as calibrate_devices

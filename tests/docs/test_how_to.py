@@ -129,7 +129,7 @@ def test_a_page_has_no_block_that_nothing_judges(page):
     kinds = {(kind, bool(title)) for kind, title, _, _ in BLOCK.findall(page.read_text())}
     fences = len(re.findall(r"^```", page.read_text(), re.MULTILINE))
     assert fences == 2 * len(BLOCK.findall(page.read_text()))
-    assert kinds <= {(k, True) for k in ("yaml", "python", "csv", "toml", "json")} | {
+    assert kinds <= {(k, True) for k in ("yaml", "python", "csv", "toml", "json", "c")} | {
         ("console", False),
         ("sh", False),
         ("python", False),

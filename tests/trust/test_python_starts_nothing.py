@@ -112,8 +112,8 @@ def test_every_call_either_looks_or_runs():
     assert {*RUNNING} <= public(Study) | public(StudyRecord)
 
 
-PLAIN = {"current_trial", "evaluator", "report", "supplies"}
-"""What an evaluator is made with, reports and asks for, and downloads: they know no study."""
+PLAIN = {"current_trial", "evaluator", "report", "supplies", "time_call"}
+"""What an evaluator is made with, reports, asks for, downloads and times by: they know no study."""
 
 
 @pytest.mark.parametrize("name", LOOKING)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.values import Floats
+from dse.evaluation.timing.median_interval import median_error
 
 _ROUND_S = 5e-3
 """Minimum duration of a round, so that a disturbance of successive calls stays in one round."""
@@ -37,22 +36,6 @@ def time_call(call: Callable[[], object], timing: Timing) -> tuple[float, float]
         call()
     rounds = np.array([_round_s(call) for _ in range(timing.repeats)])
     return float(np.median(rounds)), median_error(rounds)
-
-
-def median_error(samples: Floats) -> float:
-    """Return the standard error of the median, for samples of any distribution.
-
-    It is half the distance between the samples whose ranks are one standard error of the rank,
-    sqrt(n) / 2, below and above the middle rank.
-
-    Source:
-        David, Nagaraja: Order Statistics, 3rd edition, 2003, chapter 7.
-    """
-    ordered = np.sort(samples)
-    middle, step = (len(samples) - 1) / 2, math.sqrt(len(samples)) / 2
-    low = max(math.floor(middle - step), 0)
-    high = min(math.ceil(middle + step), len(samples) - 1)
-    return float(ordered[high] - ordered[low]) / 2
 
 
 def _round_s(call: Callable[[], object]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from dse.core.batch import Batch
 from dse.core.design import base, nest_members
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
-from dse.errors import PluginError
+from dse.errors import PluginError, SpecError, nearest
 from dse.evaluation.checkpoints import CurrentTrial, current_trial
 from dse.evaluation.process_exit import (
     count_memory_kills,
@@ -29,6 +30,7 @@ from dse.protocols import EVERYTHING
 from dse.system.process_guard import Warden, run_mark
 from dse.system.process_tree import end_marked
 from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
+from dse_evaluators.generic.build_step import FOLDER, build_step_of, fill_in, names_in
 from dse_evaluators.generic.options import (
     kind_of,
     metrics_of,
@@ -58,9 +60,16 @@ class Command:
 
     The program's environment has ``DSE_TRIAL``, the number of the trial; ``DSE_ATTEMPT``, the
     number of earlier attempts that were abandoned; and ``DSE_TRIAL_DIR``, a folder that is kept
-    until the outcome is stored, so that a later attempt finds the files of one that was killed. In
-    the arguments ``run``, the three names in braces, such as ``{DSE_TRIAL_DIR}``, are replaced by
-    their values.
+    until the outcome is stored, so that a later attempt finds the files of one that was killed.
+    ``DSE_SEED`` is a number that depends on the design and on the repeat, for programs that draw
+    random numbers. In the arguments ``run``, these names in braces, such as ``{DSE_TRIAL_DIR}``,
+    are replaced by their values.
+
+    With ``build``, a program such as a compiler runs before, once for each combination of the
+    compile-time parameters: those in braces in its arguments, such as ``-DTILE={tile}``. It writes
+    to the folder ``{DSE_BUILD_DIR}``, which ``run`` then names. ``run`` may name parameters in
+    braces, too. An argument that names a parameter that the design does not have is left out. If
+    the build fails, so does the trial, with the last lines of the compiler.
 
     Args:
         run: the program and its arguments; no shell interprets them.
@@ -72,6 +81,10 @@ class Command:
         reads: the parameters to pass to the program; by default, all of the space.
         units: the unit in which each parameter is passed; by default the coherent SI unit: Hz for
             a parameter in MHz.
+        build: a program that builds what ``run`` starts: ``run``, its arguments; ``parameters``,
+            the compile-time parameters, by default those in braces in its arguments; ``sources``,
+            files whose change causes a new build, by default its arguments that are files; and
+            ``timeout``. Builds are kept in the folder ``builds`` of the cache.
         cwd: the working directory.
         env: variables to add to the environment.
         kind: ``modelled`` for a program that is fast and deterministic. Even so it is started only
@@ -99,6 +112,7 @@ class Command:
         repeats: int = 1,
         reads: Sequence[str] | None = None,
         units: Mapping[str, str] | None = None,
+        build: Mapping[str, Any] | None = None,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         kind: str = "measured",
@@ -110,6 +124,8 @@ class Command:
         self.kind = kind_of(kind)
         self.version = str(version)
         self._program = Program(run=_run_of(run), cwd=cwd, env=_env_of(env))
+        self._build = build_step_of(build, self._program)
+        self._names = frozenset() if self._build is None else names_in(self._program.run)
         self._timeout_s = seconds_of("timeout", timeout)
         self._repeats = _repeats_of(repeats)
 
@@ -119,7 +135,21 @@ class Command:
 
         It is not empty, so the evaluator is not pure.
         """
-        return (self._program.words,)
+        build = () if self._build is None else (self._build.program.words,)
+        return (*build, self._program.words)
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Check that the arguments name parameters of the space.
+
+        Raises:
+            SpecError: a name in braces, or of a compile-time parameter, is no parameter.
+        """
+        known = {base(name) for name in values}
+        places = (("run", self._names), ("build", self._build.parameters if self._build else ()))
+        for option, names in places:
+            for name in sorted(set(names) - known) if known else ():  # else the space is wrong
+                hint = nearest(name, known)
+                raise SpecError(f"{option} names {name!r}, no parameter of it", hint=hint)
 
     def evaluate(self, batch: Batch) -> Metrics:
         with Warden() as warden:
@@ -132,7 +162,13 @@ class Command:
         Raises:
             PluginError: the program's working directory, executable or script does not exist.
         """
-        check_program(self._program)
+        if self._build is None:
+            check_program(self._program)
+            return
+        check_program(self._build.program)
+        self._build.check()
+        if FOLDER not in self._program.run[0]:
+            check_program(self._program)
 
     def _measure_design(self, design: Mapping[str, Value], warden: Warden) -> Answer:
         given = {
@@ -141,10 +177,16 @@ class Command:
             if base(name) in self.reads or EVERYTHING in self.reads
         }
         text = json.dumps(nest_members(given), allow_nan=False).encode()
+        folder = self._build.build(given, warden) if self._build else None
+        if isinstance(folder, Fault):
+            return folder
+        program = replace(self._program, run=fill_in(self._program.run, given, self._names))
+        built = {} if folder is None else {FOLDER: str(folder)}
         answers: list[Mapping[str, MetricValue]] = []
         for repeat in range(self._repeats):
             with _trial_variables(repeat) as variables:
-                answer = self._run(_with(self._program, variables), text, warden)
+                seed = {"DSE_SEED": _seed_of(text, repeat)}
+                answer = self._run(_with(program, {**variables, **seed, **built}), text, warden)
             if isinstance(answer, Fault):
                 return answer
             answers.append(answer)
@@ -198,6 +240,12 @@ def _repeat_folder(trial: CurrentTrial | None, repeat: int) -> Path:
         end_marked(run_mark(str(folder)))
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def _seed_of(design: bytes, repeat: int) -> str:
+    """Return a number below 2^32, the same for a design and a repeat in every run."""
+    digest = hashlib.sha256(design + str(repeat).encode()).digest()
+    return str(int.from_bytes(digest[:4], "big"))
 
 
 def _with(program: Program, variables: Mapping[str, str]) -> Program:

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from dse_evaluators.compression.timing import Timing, median_error
+from dse.evaluation.timing.median_interval import median_error
+from dse_evaluators.compression.timing import Timing
 from dse_evaluators.kernels.convolution_shape import ConvolutionShape
 from dse_evaluators.workloads.torch_scope import one_thread
 

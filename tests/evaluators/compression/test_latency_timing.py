@@ -7,7 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from dse_evaluators.compression.timing import Timing, median_error, time_call
+from dse.evaluation.timing.median_interval import median_error
+from dse_evaluators.compression.timing import Timing, time_call
 
 
 def test_the_error_of_the_median_is_that_of_a_normal_sample():

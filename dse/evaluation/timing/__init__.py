@@ -1,0 +1,1 @@
+"""Timing of code on this machine: repeats, intervals, interference, energy and clocks."""
