@@ -27,6 +27,7 @@ from dse.services import resources as _resources
 from dse.services.init.study_files import init as init
 from dse.services.resources.calibrate_devices import calibrate_devices as calibrate_devices
 from dse.services.studies.compress_folder import compress as compress
+from dse.services.studies.learn_model import learn as learn
 
 __version__: str
 supplies = _resources

@@ -88,6 +88,7 @@ PUBLISHED: Mapping[str, Printed] = {
         pages.CalibratedDevice, "products.csv --like h100-sxm -o my-h100.yaml"
     ),
     "compress": Printed(pages.CompressedFolder, "net --recipe 'format int4:channel' -o net-int4"),
+    "learn": Printed(pages.LearnedFile, "runs.csv --metrics latency=ms -o latency.dse"),
     "trials": Printed(trials_schema.TrialsFacts, "quickstart"),
     "compare": Printed(comparison_schema.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
     "sweep": Printed(

@@ -85,6 +85,7 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
 OTHER = {
     "dse.compress",
     "dse.calibrate_devices",
+    "dse.learn",
     "Study.tell",
     "Front.count",
     "Front.index",
