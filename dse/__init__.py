@@ -32,6 +32,7 @@ _WHERE = {
     "evaluator": "dse.api.function_evaluators",
     "import_study": "dse.api.storages",
     "init": "dse.services.init.study_files",
+    "learn": "dse.services.studies.learn_model",
     "live_view": "dse.api.live_view",
     "merge": "dse.api.storages",
     "plugin": "dse.api.program",

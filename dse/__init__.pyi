@@ -30,6 +30,7 @@ from dse.services.resources.calibrate_devices import calibrate_devices as calibr
 from dse.services.resources.calibrate_devices import calibrate_serving as calibrate_serving
 from dse.services.resources.calibrate_devices import calibrate_training as calibrate_training
 from dse.services.studies.compress_folder import compress as compress
+from dse.services.studies.learn_model import learn as learn
 
 __version__: str
 supplies = _resources

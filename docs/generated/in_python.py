@@ -19,6 +19,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "judge": ("small.judge()",),
     "deploy": ('small.deploy("safetensors", "model.safetensors", trial=0)',),
     "compress": ('dse.compress("net", "net-int4", recipe="format int4:channel")',),
+    "learn": ('dse.learn("runs.csv", "latency.dse", metrics={"latency": "ms"})',),
     "trials": ("study.trials", "study.to_pandas()", "study.to_polars()"),
     "compare": (
         'dse.compare("first", "second")',

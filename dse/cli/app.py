@@ -25,6 +25,7 @@ from dse.cli import (
     evaluate,
     init,
     judge_command,
+    learn_command,
     plugins,
     report,
     resource_commands,
@@ -116,6 +117,7 @@ app.command("choose")(choose.choose)
 app.command("judge")(judge_command.judge)
 app.command("deploy")(deploy_command.deploy)
 app.command("compress")(compress_command.compress)
+app.command("learn")(learn_command.learn)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)

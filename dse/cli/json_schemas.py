@@ -94,6 +94,7 @@ PUBLISHED: Mapping[str, Printed] = {
         pages.CalibratedDevice, "steps.csv --like h100-dgx -o my-cluster.yaml"
     ),
     "compress": Printed(pages.CompressedFolder, "net --recipe 'format int4:channel' -o net-int4"),
+    "learn": Printed(pages.LearnedFile, "runs.csv --metrics latency=ms -o latency.dse"),
     "trials": Printed(trials_schema.TrialsFacts, "quickstart"),
     "compare": Printed(comparison_schema.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
     "sweep": Printed(

@@ -54,6 +54,12 @@ from dse.protocols.executor import (
     Work,
 )
 from dse.protocols.held_out_split import RESAMPLE, HasTestSplit, find_test_evaluator
+from dse.protocols.learning import (
+    HasLearning,
+    InputImportance,
+    LearnedMetric,
+    LearningResult,
+)
 from dse.protocols.model_error import ErrorOrigin, ModelError, StatesModelErrors
 from dse.protocols.optimizer import (
     AdjustsEffort,
@@ -109,10 +115,14 @@ __all__ = [
     "HasFolderCompression",
     "HasFormulas",
     "HasHeldOutErrors",
+    "HasLearning",
     "HasNotes",
     "HasTestSplit",
     "HeldOutError",
     "InputDescription",
+    "InputImportance",
+    "LearnedMetric",
+    "LearningResult",
     "MayBeMissing",
     "ModelError",
     "Needs",

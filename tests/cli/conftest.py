@@ -165,6 +165,12 @@ FILES = {
     "wrong.yaml": ODD_STUDY.replace("odd.time", "odd.tmie"),
 }
 
+RUNS = "threads,block,latency\n" + "".join(
+    f"{threads},{block},{9.7 / threads + 0.01 * block:.3f}\n"
+    for threads in range(1, 8)
+    for block in (16, 32, 64)
+)
+
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -175,6 +181,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / file).write_text(text)
     write_llama(folder / "net")
     write_products(folder / "products.csv")
+    (folder / "runs.csv").write_text(RUNS)
     with pytest.MonkeyPatch.context() as patch, _brought(folder, patch):
         patch.chdir(folder)
         for study in ("odd", "hopeless", "formulas", "factorial", "ladder"):

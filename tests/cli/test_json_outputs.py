@@ -35,6 +35,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["calibrate", "devices", "products.csv", "--like", "h100-sxm", "-o", "my-h100.yaml"]
     ],
     "compress": [["compress", "net", "--recipe", "format int4:channel", "-o", "net-int4"]],
+    "learn": [["learn", "runs.csv", "--metrics", "latency=ms", "-o", "latency.dse"]],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],
     "sweep": [["sweep", "formulas.yaml", "--optimizer", "random", "--optimizer", "sobol"]],

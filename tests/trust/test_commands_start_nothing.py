@@ -90,6 +90,9 @@ CONVERTING = {"compress"}
 CALIBRATING = {"calibrate devices", "calibrate serving", "calibrate training"}
 """It reads a CSV file, and knows no study."""
 
+LEARNING = {"learn"}
+"""It reads a table, or the trials of a study as ``studies export`` does; files hold no code."""
+
 INSTALLING = {"assets install", "environments install"}
 """They start pip, and know no study."""
 
@@ -103,7 +106,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> list[str]:
 
 
 def test_every_command_either_looks_or_runs():
-    told = [*LOOKING, *RUNNING, *SERVING, *CONVERTING, *CALIBRATING, *INSTALLING]
+    told = [*LOOKING, *RUNNING, *SERVING, *CONVERTING, *CALIBRATING, *LEARNING, *INSTALLING]
     assert sorted(told) == sorted(commands(typer.main.get_command(app)))
 
 

@@ -87,6 +87,7 @@ OTHER = {
     "dse.calibrate_devices",
     "dse.calibrate_serving",
     "dse.calibrate_training",
+    "dse.learn",
     "Study.tell",
     "Front.count",
     "Front.index",

@@ -72,6 +72,55 @@ class CompressedFolder(Shape):
     """Bytes of the tensors by purpose."""
 
 
+class ImportanceFacts(Shape):
+    """Permutation importance of an input."""
+
+    input: str
+    """The input."""
+    rise: float
+    """Increase of the mean relative error on held-out runs: 0.1 is 10 points."""
+    stderr: float
+    """Standard error of the increase."""
+
+
+class LearnedMetricFacts(Shape):
+    """Regression of a metric, with its errors on held-out runs."""
+
+    metric: str
+    """Name of the metric."""
+    unit: str
+    """Unit of the metric."""
+    model: str
+    """The regression that was chosen."""
+    runs: int
+    """Different designs that have the metric."""
+    held_out: int
+    """Held-out runs."""
+    mean: float
+    """Mean relative error."""
+    largest: float
+    """Largest relative error."""
+    spearman: float
+    """Rank correlation of predictions and runs."""
+    coverage: float
+    """Share of held-out runs inside the 90 % band."""
+    group: str | None
+    """Column whose groups were held out as a whole; null without one."""
+    importances: list[ImportanceFacts]
+    """Permutation importance of the inputs, largest first."""
+
+
+class LearnedFile(Shape):
+    """Regressions that `dse learn` fitted to runs."""
+
+    file: str | None
+    """The written file; null without one."""
+    metrics: list[LearnedMetricFacts]
+    """The learned metrics."""
+    notes: list[str]
+    """What was done with the runs."""
+
+
 class CalibrationAccuracy(Shape):
     """Relative errors of a calibrated group on points held out from its fit."""
 

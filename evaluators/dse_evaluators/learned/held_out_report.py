@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.values import Floats, Ints
 from dse_evaluators.learned.metric_model import fit_metric, folds_of
 
-_ONE_SPLIT = 2_000
+ONE_SPLIT = 2_000
 """Runs above which one fold, of a fifth of them, is held out instead of each in turn."""
 
 
@@ -69,7 +69,7 @@ def report_held_out(
         fitted = fit_metric(features[~out], target[~out], groups[~out], directions)
         found[:, out] = fitted.predict(features[out])
         judged |= out
-        if len(target) > _ONE_SPLIT:
+        if len(target) > ONE_SPLIT:
             break
     middle, low, high = found[:, judged]
     return judge(
@@ -104,8 +104,7 @@ def judge(
         model: name of the candidate.
         grouped_by: the column of the groups; empty without one.
     """
-    scale = np.where(true == 0, np.abs(true).mean() or 1.0, np.abs(true))
-    errors = np.abs(predicted - true) / scale
+    errors = relative_errors(true, predicted)
     return HeldOutReport(
         metric=metric,
         model=model,
@@ -117,6 +116,15 @@ def judge(
         coverage=float(np.mean((band[0] <= true) & (true <= band[1]))),
         grouped_by=grouped_by,
     )
+
+
+def relative_errors(
+    true: Floats,  # (n,)
+    predicted: Floats,  # (n,)
+) -> Floats:
+    """Return the relative error of each prediction, (n,); of a true 0, relative to the mean."""
+    scale = np.where(true == 0, np.abs(true).mean() or 1.0, np.abs(true))
+    return np.abs(predicted - true) / scale
 
 
 def rank_correlation(left: Floats, right: Floats) -> float:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse.errors import PluginError, SpecError
-from dse.protocols import HeldOutError
+from dse.errors import PluginError, SpecError, nearest
+from dse.protocols import HeldOutError, LearnedMetric, LearningResult
 from dse_evaluators.generic.options import metrics_of, texts_of, units_of
 from dse_evaluators.learned.held_out_report import HeldOutReport, report_held_out
+from dse_evaluators.learned.kept_model import SUFFIX, read_model, write_model
 from dse_evaluators.learned.metric_model import MetricModel, fit_metric
+from dse_evaluators.learned.permutation_importance import measure_importance
 from dse_evaluators.learned.run_columns import NumberColumn, find_outside, number_or_infinity
 from dse_evaluators.learned.run_features import Encoder, is_constant
-from dse_evaluators.learned.runs_file import read_runs
+from dse_evaluators.learned.runs_file import RunsFile, read_runs
 from dse_evaluators.learned.training_set import FitSettings, TrainingSet, prepare_runs
 
 _STANDARD_ERRORS = 1.645
 """Half-width of a 90 % interval of a normal distribution, in standard errors."""
 
 _EXTRAPOLATED = "extrapolated"
+
+_OPTIONS = frozenset(("metrics", "reads", "units", "group", "monotone"))
 
 
 class Learned:
@@ -38,7 +44,8 @@ class Learned:
 
     Args:
         file: a table (``.csv``, ``.csv.gz``, ``.tsv``, ``.parquet``), an exported study
-            (``.jsonl``), or a folder of such files.
+            (``.jsonl``), a folder of such files, or a file of ``dse learn`` (``.dse``), which
+            states all other options.
         metrics: the unit of each column that is a metric.
         reads: the columns that are inputs; by default all columns but metrics and the group.
         units: the unit of each input's column; by default the coherent SI unit.
@@ -104,19 +111,11 @@ class Learned:
         group: str | None = None,
         monotone: Mapping[str, str] | None = None,
     ) -> None:
-        declared = metrics_of(metrics)
-        if monotone is not None and not isinstance(monotone, Mapping):
-            raise PluginError(
-                f"monotone is {monotone!r}", hint="write monotone: {threads: falling}"
-            )
-        runs = read_runs(file)
-        settings = FitSettings(
-            metrics={name: metric.unit for name, metric in declared.items()},
-            reads=None if reads is None else texts_of("reads", reads),
-            units=units,
-            group=group or "",
-            monotone=monotone,
-        )
+        given = {"metrics": metrics, "reads": reads, "units": units}
+        given |= {"group": group, "monotone": monotone}
+        given = {name: value for name, value in given.items() if value is not None}
+        runs, settings = _open(Path(file), given)
+        declared = metrics_of(settings.metrics)
         self._set = prepare_runs(runs, settings)
         self._source = runs.path.name
         names = frozenset(one.name for one in self._set.columns)
@@ -124,7 +123,7 @@ class Learned:
             one.name for one in self._set.columns if one.may_be_absent or is_constant(one)
         )
         self.reads = names - self.optional
-        self.units = {**runs.input_units, **units_of(units, names)}
+        self.units = {**runs.input_units, **units_of(settings.units, names)}
         self.units = {name: unit for name, unit in self.units.items() if name in names and unit}
         self.provides = _provided(declared)
         self.version = self._set.version
@@ -143,6 +142,38 @@ class Learned:
     def reports(self) -> tuple[HeldOutReport, ...]:
         """The held-out error of each metric; computed by refitting, so that it takes seconds."""
         return _report(self._set)
+
+    @staticmethod
+    def learn(file: Path, options: Mapping[str, Any]) -> LearningResult:
+        """Fit the evaluator to the runs of a file, and return the file to keep.
+
+        Raises:
+            DseError: the runs cannot be read or learned from, or an option is wrong.
+        """
+        for name in options.keys() - _OPTIONS:
+            hint = nearest(name, _OPTIONS)
+            raise PluginError(f"there is no option {name!r}", hint=hint, part=[name])
+        if file.suffix == SUFFIX:
+            raise SpecError(f"{file} is kept already", hint="name the runs it was learned from")
+        stated = read_runs(str(file))
+        units = {
+            name: unit or stated.metric_units.get(stated.find(name, "metrics"), "")
+            for name, unit in options.get("metrics", {}).items()
+        }
+        runs, settings = _open(file, {**options, "metrics": units})
+        prepared = prepare_runs(runs, settings)
+        encoder, _, _ = _encode(prepared)
+        models = _fit(prepared).models
+        metrics = tuple(
+            LearnedMetric(
+                **asdict(one),
+                unit=units[one.metric],
+                importances=measure_importance(prepared, encoder, models[one.metric], one.metric),
+            )
+            for one in _report(prepared)
+        )
+        text = write_model(runs, settings)
+        return LearningResult(text=text, metrics=metrics, notes=prepared.notes)
 
     @property
     def held_out_errors(self) -> Sequence[HeldOutError]:
@@ -179,6 +210,32 @@ class Learned:
             columns={name: among.spread(values) for name, values in found.columns.items()},
             spread={name: among.spread(values) for name, values in found.spread.items()},
         )
+
+
+def _open(path: Path, given: Mapping[str, Any]) -> tuple[RunsFile, FitSettings]:
+    """Return the runs of a file and the options, which a kept evaluator states itself.
+
+    Raises:
+        PluginError: an option has the wrong form, or a kept evaluator is given options.
+        SpecError: the file cannot be read.
+    """
+    if path.suffix == SUFFIX:
+        for name in given:
+            problem = f"{name} has no effect: {path} states it"
+            raise PluginError(problem, hint=f"take it out, or learn anew with {name}", part=[name])
+        return read_model(path)
+    monotone = given.get("monotone")
+    if monotone is not None and not isinstance(monotone, Mapping):
+        raise PluginError(f"monotone is {monotone!r}", hint="write monotone: {threads: falling}")
+    declared = metrics_of(given.get("metrics"))
+    reads = given.get("reads")
+    return read_runs(str(path)), FitSettings(
+        metrics={name: metric.unit for name, metric in declared.items()},
+        reads=None if reads is None else texts_of("reads", reads),
+        units=given.get("units"),
+        group=given.get("group", ""),
+        monotone=monotone,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ class RunsFile:
 
     ``metric_units`` and ``input_units`` are those that the file states: an export of a study does.
     ``total`` is the number of runs in the file, of which at most MOST_RUNS are in the columns.
+    ``left_out`` is the number of trials without metrics in exports, by state, such as ``failed``.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class RunsFile:
     total: int
     metric_units: Mapping[str, str] = field(default_factory=dict)
     input_units: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -120,6 +123,7 @@ def _read_folder(folder: Path) -> RunsFile:
         total=total,
         metric_units=first.metric_units,
         input_units=first.input_units,
+        left_out=sum((Counter(one.left_out) for one in parts), Counter()),
     )
 
 
@@ -152,6 +156,7 @@ def _read_export(path: Path) -> RunsFile:
         total=total,
         metric_units=metric_units,
         input_units=input_units,
+        left_out=Counter(one["state"] for one in trials if one["state"] != "done"),
     )
 
 

@@ -96,6 +96,8 @@ def prepare_runs(runs: RunsFile, settings: FitSettings) -> TrainingSet:
     notes = list[str]()
     if runs.total > runs.size:
         notes.append(f"{runs.size:,} of {runs.total:,} runs are used, drawn by seed 0")
+    for state, count in sorted(runs.left_out.items()):
+        notes.append(f"{count} trials are left out: their state is {state}")
     targets = {name: _target(runs, name, unit) for name, unit in settings.metrics.items()}
     names = _input_names(runs, settings)
     found = {name: _input(runs, name) for name in names}

@@ -1,0 +1,87 @@
+"""Interface of evaluators that are fitted to a user's runs and kept as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from dse.protocols.capability import Capability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputImportance:
+    """Permutation importance of an input for a metric.
+
+    Args:
+        name: the input.
+        rise: increase of the mean relative error on held-out runs if the values of the input are
+            permuted among them: 0.1 is 10 points.
+        stderr: standard error of ``rise`` over folds and permutations.
+    """
+
+    name: str
+    rise: float
+    stderr: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedMetric:
+    """Regression of one metric, with its errors on runs that were held out of it.
+
+    Args:
+        metric: name of the metric.
+        unit: unit of the metric.
+        model: the regression that was chosen.
+        runs: number of different designs that have the metric.
+        held_out: number of held-out runs.
+        mape: mean relative error: 0.1 is 10 %.
+        largest: largest relative error.
+        spearman: rank correlation of predictions and runs.
+        coverage: share of held-out runs inside the 90 % band.
+        grouped_by: column whose groups were held out as a whole; empty without one.
+        importances: permutation importance of the inputs, largest first.
+    """
+
+    metric: str
+    unit: str
+    model: str
+    runs: int
+    held_out: int
+    mape: float
+    largest: float
+    spearman: float
+    coverage: float
+    grouped_by: str
+    importances: tuple[InputImportance, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningResult:
+    """Evaluator that was fitted to runs.
+
+    Args:
+        text: content of the file to keep, which the option ``file`` of the evaluator accepts.
+        metrics: the learned metrics.
+        notes: what was done with the runs.
+    """
+
+    text: str
+    metrics: tuple[LearnedMetric, ...]
+    notes: tuple[str, ...]
+
+
+@runtime_checkable
+class HasLearning(Protocol, metaclass=Capability):
+    """Evaluator that can be fitted to a user's runs and kept as a file, without a study."""
+
+    def learn(self, file: Path, options: Mapping[str, Any]) -> LearningResult:
+        """Fit the evaluator to the runs of a file, and return the file to keep.
+
+        Args:
+            file: the runs.
+            options: options of the evaluator, except for ``file``; a metric without a unit has
+                that of the file.
+        """
+        ...
