@@ -9,6 +9,7 @@ from scipy.linalg import LinAlgError
 
 from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
+from dse.core.preference_answers import PreferenceAnswer
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
@@ -77,6 +78,7 @@ class GreyBox:
     expected_gain: float | None = None
     efforts = len(LEVELS) + 1  # the last one breeds designs without a surrogate
     effort: int = 0
+    preferences: tuple[PreferenceAnswer, ...] = ()
 
     def __init__(
         self, problem: Problem, *, initial: int | None = None, find_sums: bool = True
@@ -289,6 +291,8 @@ class GreyBox:
             return None
         known = self._move_reference(known, pool, front)
         known = known.on_model_scale(pool.take(np.arange(1)))
+        self._values.learn_utility(self._problem, known, self._finished, self.preferences, pool)
+        is_steered = self._values.utility is not None
         worth = self._values.expected_gains(known, pool, rng)
         if self._parts.all is None and not self._separable.is_trusted:
             pool, worth = self._values.climb(
@@ -298,8 +302,9 @@ class GreyBox:
             pool, worth = pool.take(rows), worth[rows]
         wide = pool
         pool, worth = self._values.look_closely(known, pool, worth, rng)
-        size = known.archive.volume
-        self.expected_gain = float(worth.max()) / size if size > 0 and known.feasible else None
+        size = 1.0 if is_steered else known.archive.volume
+        is_share = size > 0 and known.feasible and not is_steered
+        self.expected_gain = float(worth.max()) / size if is_share else None
         bold = self._boldness(float(worth.max()), size)
         if bold > 1:
             pool, worth = wide, self._values.expected_gains(known, wide, rng, bold)
@@ -316,7 +321,7 @@ class GreyBox:
         Separable parts need no coverage, nor do those that a library predicts.
         """
         known = self._separable.usable or self._library.agrees(self._finished)
-        if known or len(gone) % 2:
+        if known or self.preferences or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
         return self._coverage.lacking(self._attempted(pending))
 

@@ -61,6 +61,7 @@ from dse.protocols.optimizer import (
     OptimizerTraits,
     PredictsMetrics,
     ReportsProgress,
+    SeeksFavourite,
     traits_of,
 )
 from dse.protocols.storage import (
@@ -123,6 +124,7 @@ __all__ = [
     "ReportsBegin",
     "ReportsIntermediate",
     "ReportsProgress",
+    "SeeksFavourite",
     "StartsPrograms",
     "Storage",
     "StudyReader",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from dse.core.design import Design
+from dse.core.preference_answers import PreferenceAnswer
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
 from dse.protocols.capability import Capability
@@ -122,6 +123,19 @@ class AdjustsEffort(Protocol, metaclass=Capability):
 
     effort: int
     """Level that the study assigns before ``ask``: 0 is the full effort, the last the cheapest."""
+
+
+@runtime_checkable
+class SeeksFavourite(Protocol, metaclass=Capability):
+    """Optimizer that can search for the design that a user likes best, instead of the whole front.
+
+    A study uses it for ``dse resume NAME --toward favourite``. The class has the attribute, too.
+    Law: a suggestion depends on the present answers alone, not on those at earlier suggestions.
+    """
+
+    preferences: tuple[PreferenceAnswer, ...]
+    """Answers of the user about finished trials, which the study assigns before ``ask``; the whole
+    front is wanted if there is none."""
 
 
 @runtime_checkable

@@ -18,7 +18,12 @@ from dse.optimizers.bayesian.measured_split import MeasuredSplit
 FEWEST = 4
 """Measured designs below which a library is not used: fewer cannot show an agreement."""
 _CHANCE = 0.05
-"""Greatest probability that an unrelated library agrees as well, at which a library is used."""
+"""Greatest probability that an unrelated library agrees as well, at which a library is used.
+
+It is divided by the number of tests so far, as each of them may be passed by chance.
+"""
+_LEAST_CHANCE = 0.001
+"""Least such bound; fewer permutations than :data:`_ORDERS` plus one cannot show less."""
 _ORDERS = 999
 """Random permutations of the measured designs, where there are more than these in all."""
 _MOST = 64
@@ -68,7 +73,9 @@ class LibraryAgreement:
         Args:
             trials: the first n trials of the study that finished, for any n.
         """
-        return self._has_library and self._chance(_done(trials)) <= _CHANCE
+        done = _done(trials)
+        tests = max(1, len(done) - FEWEST + 1)
+        return self._has_library and self._chance(done) <= max(_CHANCE / tests, _LEAST_CHANCE)
 
     def report(self, weights: Mapping[str, MemberWeights], finished: Sequence[Trial]) -> None:
         """Note an event where the decision changes, and the weights after 8, 16, 32 ... trials.
