@@ -27,7 +27,7 @@ from dse.optimizers.bayesian.metric_prediction import (
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.part_values import PartValues
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
-from dse.optimizers.bayesian.search_effort import LEVELS, SearchEffort
+from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
@@ -78,6 +78,7 @@ class GreyBox:
     expected_gain: float | None = None
     efforts = len(LEVELS) + 1  # the last one breeds designs without a surrogate
     effort: int = 0
+    effort_words = (*(level.words for level in LEVELS), OFFSPRING)
     preferences: tuple[PreferenceAnswer, ...] = ()
 
     def __init__(

@@ -115,6 +115,8 @@ class AdjustsEffort(Protocol, metaclass=Capability):
     """Optimizer whose suggestions can be computed at lower cost, at the price of their quality.
 
     A study uses it to keep the option ``thinking`` of the optimizer. The class has both attributes.
+    A further attribute ``effort_words``, a description of each level, is part of the events of
+    changes; it may be missing.
     Law: a suggestion depends on the present effort alone, not on those of earlier suggestions.
     """
 
