@@ -120,7 +120,7 @@ class GreyBox:
         found: list[Design] = []
         if self._separable.usable:
             found = self._ends(count, gone, pending)
-        if not found and len(gone) < self._initial and not self._library.agrees(self._finished):
+        if not found and len(gone) < self._initial and not self._library.is_used(self._finished):
             found = self._first(min(count, self._initial - len(gone)), gone, pending)
         if len(found) < count and self.effort < len(LEVELS):
             found += self._choose_designs(count - len(found), [*pending, *found], rng)
@@ -321,7 +321,7 @@ class GreyBox:
         It is not 0 at every other trial only, so that promising designs are measured meanwhile.
         Separable parts need no coverage, nor do those that a library predicts.
         """
-        known = self._separable.usable or self._library.agrees(self._finished)
+        known = self._separable.usable or self._library.is_used(self._finished)
         if known or self.preferences or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
         return self._coverage.lacking(self._attempted(pending))

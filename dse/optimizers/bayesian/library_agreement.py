@@ -24,6 +24,9 @@ It is divided by the number of tests so far, as each of them may be passed by ch
 """
 _LEAST_CHANCE = 0.001
 """Least such bound; fewer permutations than :data:`_ORDERS` plus one cannot show less."""
+_ALONE, _TURNS = 12, 4
+"""Measured designs after which only half of the designs are chosen with the library, and the length
+of the cycle in which those without it come first."""
 _ORDERS = 999
 """Random permutations of the measured designs, where there are more than these in all."""
 _MOST = 64
@@ -66,6 +69,20 @@ class LibraryAgreement:
             names = self._roles.behind(expression)
             self._libraries[name] = LibraryMean.of(self._problem, expression, sign, names)
         return self._libraries[name]
+
+    def is_used(self, trials: Sequence[Trial]) -> bool:
+        """Return whether the next design is chosen with the library.
+
+        It is if the library agrees. After the first :data:`_ALONE` measured designs, two of four
+        are chosen without it nevertheless: where its studies are wrong, a model that trusts them
+        learns it late.
+
+        Args:
+            trials: the first n trials of the study that finished, for any n.
+        """
+        count = len(_done(trials))
+        in_turn = count < _ALONE or count % _TURNS >= _TURNS // 2
+        return in_turn and self.agrees(trials)
 
     def agrees(self, trials: Sequence[Trial]) -> bool:
         """Return whether members rank the measured designs alike beyond chance.

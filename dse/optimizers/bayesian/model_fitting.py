@@ -206,7 +206,7 @@ class ModelFitter:
         inputs, predictor = plain
         chosen = library.weigh(library.members(there), losses)
         self.weights[about.text] = chosen
-        if not (chosen.trust > 0 and self._library.agrees(done)):
+        if not (chosen.trust > 0 and self._library.is_used(done)):
             return plain
         mean = PriorMeanInputs(inputs=inputs, library=library, chosen=chosen)
         found = PriorMeanPredictor.fit(
