@@ -24,8 +24,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from dse.analysis.preferences import NEAR, PreferenceBelief
 from dse.core.pareto import ParetoSet
+from dse.core.preference_belief import NEAR, PreferenceBelief
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
 from dse.schema.study.plan import plan_of

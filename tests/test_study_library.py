@@ -95,12 +95,27 @@ def test_members_become_prior_data_and_their_weights_are_recorded(tmp_path):
     assert weight["like"] > weight.get("unlike", 0.0)
 
 
-def test_the_first_designs_are_on_the_front_that_the_library_predicts(tmp_path):
+def test_a_library_is_used_once_it_ranks_four_or_more_measured_designs_alike(tmp_path):
     export(tmp_path, "like")
-    study = begin(tmp_path)
-    study.run(budget=Budget(measurements=1))
-    first = study.trials[0].design
-    assert (first["left"], first["right"]) in {(x, y) for x in "cde" for y in "abcd"}
+    study, alone = begin(tmp_path), begin(tmp_path, more="")
+    study.run()
+    alone.run()
+    used = [event for event in study.events if event.text.startswith("used after")]
+    first = used[0].told
+    assert 4 <= first < 8
+    assert "an unrelated library ranks their designs as well with a probability of" in used[0].text
+    asked = [[trial.design for trial in one.trials] for one in (study, alone)]
+    assert asked[0][:first] == asked[1][:first]
+    assert asked[0] != asked[1]
+
+
+def test_a_library_that_contradicts_the_measurements_changes_no_design(tmp_path):
+    export(tmp_path, "unlike", slope=-1.0)
+    study, alone = begin(tmp_path), begin(tmp_path, more="")
+    study.run()
+    alone.run()
+    assert [trial.design for trial in study.trials] == [trial.design for trial in alone.trials]
+    assert not [text for text in texts(study, "library") if text.startswith("used")]
 
 
 def test_studies_without_a_common_parameter_or_metric_are_named_and_left_out(tmp_path):

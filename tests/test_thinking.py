@@ -10,6 +10,7 @@ from dse import Metric, Study, evaluator
 from dse.core.trial import Event
 from dse.errors import DseError
 from dse.optimizers.auto import LEAST_SURROGATE_S, optimizer_for
+from dse.registry import load
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study.replay import Replay
@@ -178,3 +179,20 @@ def test_a_share_without_effect_is_an_error_at_its_line(tmp_path, words, told) -
         plan_in(tmp_path, **words)
     assert told in str(caught.value)
     assert "study.yaml:9" in str(caught.value)
+
+
+@pytest.mark.parametrize("use", ["grey-box", "qlognehvi", "tpe"])
+def test_each_level_of_effort_has_a_description(use) -> None:
+    plugin = load("optimizers", use)
+    assert len(plugin.effort_words) == plugin.efforts
+
+
+def test_the_event_states_what_the_optimizer_does_from_there_on() -> None:
+    words = ("all candidates", "half of them", "offspring")
+    optimizer = SimpleNamespace(efforts=3, effort=0, effort_words=words)
+    one = ThinkingControl(optimizer=optimizer, share=0.1)
+    for _ in range(4):
+        one.note(0.3, 1)
+    (event,) = one.choose(7, measured(1.0), [])
+    assert event.text.startswith("from trial 7: effort 1, designs per ask: 1 (half of them; a")
+    assert effort_changes([event]) == [EffortChange(first=7, effort=1, batch=1)]

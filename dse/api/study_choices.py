@@ -110,6 +110,26 @@ class StudyChoices:
 
         return Preferences.of(self.engine).favourite
 
+    def steer(self, toward: Literal["favourite", "front"]) -> None:
+        """Spend further trials toward the favourite of the recorded answers, or the whole front.
+
+        It holds until the next call, also for other processes; answers given later do not count
+        before it.
+
+        Example:
+            ``study.steer("favourite")``, then ``study.run(measurements=60)``
+
+        Args:
+            toward: ``favourite``: the design that fits the user's answers best; ``front``: the
+                Pareto front, as at first.
+
+        Raises:
+            StudyError: no answer is recorded, or the optimizer cannot search for a favourite.
+        """
+        from dse.services.studies.steer import steer
+
+        steer(self.engine, toward)
+
     def deploy(
         self,
         to: str,

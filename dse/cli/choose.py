@@ -18,7 +18,7 @@ from dse.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from dse.analysis.preferences import Response
+    from dse.core.preference_belief import Response
     from dse.core.trial import Trial
     from dse.services.studies.recorded_preferences import Preferences
     from dse.study.study_engine import StudyEngine

@@ -71,6 +71,13 @@ ExecutorOption = Annotated[
     ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Number of parallel evaluations.")]
+Toward = Annotated[
+    str | None,
+    typer.Option(
+        help="Spend further trials toward the 'favourite' of your answers, or the whole 'front'.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no front.")]
 
 
@@ -126,6 +133,7 @@ def resume(
     storage_patience: Patience = None,
     quiet: Quiet = False,
     trust: TrustOption = False,
+    toward: Toward = None,
     output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
     """Resume a study by its name; its files are not needed.
@@ -135,6 +143,7 @@ def resume(
     Example: dse resume quickstart --measurements 80
     """
     from dse.schema.study.overrides import BudgetOverrides, budget_of_words
+    from dse.services.studies.steer import steer
     from dse.storage.trust import trust as trust_study
     from dse.study.study_engine import StudyEngine
 
@@ -146,6 +155,8 @@ def resume(
             trust_study(opened.storage, name)
         opened.check_runnable()
         budget = budget_of_words(opened.plan, spent)
+        if toward is not None:
+            steer(opened, toward)
     for warning in opened.plan.warnings:
         say(f"warning: {warning}")
     _wait(opened, storage_patience)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dse.core.trial import Event
 
@@ -12,8 +12,12 @@ PREFERENCE = "preference"
 WITHDRAWN = "preference withdrawn"
 """Kinds of the events that record an answer, and its withdrawal."""
 
+TOWARD = "toward"
+"""Kind of the events that state toward what the remaining trials are spent."""
+
 _ANSWER = re.compile(r"trial (\d+) is (preferred to|as good as) trial (\d+)")
 _NUMBER = re.compile(r"answer (\d+)\b")
+_STEERED = re.compile(r"from trial (\d+): toward the (favourite, as |front)(.*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +73,53 @@ def read_answers(events: Sequence[Event]) -> tuple[PreferenceAnswer, ...]:
         elif event.kind == WITHDRAWN and (words := _NUMBER.match(event.text)):
             found.pop(int(words[1]), None)
     return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steering:
+    """Recorded wish of a user for all trials from number ``first`` on.
+
+    They are spent toward the favourite of these answers; without answers, on the whole front.
+    """
+
+    first: int
+    answers: tuple[PreferenceAnswer, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Text of the event, which :func:`read_steering` reads."""
+        known = "; ".join(answer.text for answer in self.answers)
+        return (
+            f"from trial {self.first}: toward the {f'favourite, as {known}' if known else 'front'}"
+        )
+
+    def renumber(self, number: Mapping[int, int]) -> Steering | None:
+        """Return the wish with new numbers of trials; ``None`` if one of them has none.
+
+        Args:
+            number: new numbers of the trials by their old ones.
+        """
+        named = {self.first, *(n for one in self.answers for n in (one.first, one.second))}
+        if not named <= number.keys():
+            return None
+        answers = [
+            replace(one, first=number[one.first], second=number[one.second]) for one in self.answers
+        ]
+        return Steering(first=number[self.first], answers=tuple(answers))
+
+
+def read_steering(events: Iterable[Event]) -> list[Steering]:
+    """Return the recorded wishes toward what trials are spent, oldest first."""
+    found = []
+    for event in events:
+        words = _STEERED.fullmatch(event.text) if event.kind == TOWARD else None
+        if words is not None:
+            answers = [PreferenceAnswer.parse(text) for text in words[3].split("; ") if text]
+            known = tuple(answer for answer in answers if answer is not None)
+            found.append(Steering(first=int(words[1]), answers=known))
+    return found
+
+
+def answers_at(steering: Sequence[Steering], first: int) -> tuple[PreferenceAnswer, ...]:
+    """Return the answers that steer the request whose first trial has the number ``first``."""
+    return next((one.answers for one in reversed(steering) if one.first <= first), ())

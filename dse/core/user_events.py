@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from dse.core.attributes import KIND, renumbered
 from dse.core.judged_trials import JUDGED, renumber_judged
-from dse.core.preference_answers import PREFERENCE, WITHDRAWN, PreferenceAnswer, read_answers
+from dse.core.preference_answers import (
+    PREFERENCE,
+    TOWARD,
+    WITHDRAWN,
+    PreferenceAnswer,
+    read_answers,
+    read_steering,
+)
 from dse.core.trial import Event
 
 USER_KINDS = frozenset({KIND, PREFERENCE, WITHDRAWN})
@@ -17,7 +24,8 @@ USER_KINDS = frozenset({KIND, PREFERENCE, WITHDRAWN})
 def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Iterator[Event]:
     """Iterate over a record's events, with the new numbers of the trials that they name.
 
-    Attributes of trials without a new number are left out, and so are answers and results on them.
+    Attributes of trials without a new number are left out, and so are answers and results on them,
+    and wishes toward what trials are spent.
     Answers that were withdrawn or given anew later are left out, too, with their withdrawals: these
     name answers by their position, which changes. Events of other kinds are unchanged.
 
@@ -38,6 +46,9 @@ def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Itera
         elif event.kind == JUDGED:
             if (judged := renumber_judged(event, number)) is not None:
                 yield judged
+        elif event.kind == TOWARD:
+            moves = [one.renumber(number) for one in read_steering([event])]
+            yield from (replace(event, text=one.text) for one in moves if one is not None)
         elif event.kind != WITHDRAWN and (moved := renumbered(event, number)) is not None:
             yield moved
 

@@ -9,12 +9,13 @@ from scipy.linalg import LinAlgError
 
 from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
+from dse.core.preference_answers import PreferenceAnswer
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs, select_elite
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.library_designs import LibrarySearch, alternate
+from dse.optimizers.bayesian.library_agreement import LibraryAgreement
 from dse.optimizers.bayesian.measured_parts import MeasuredParts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_prediction import (
@@ -26,7 +27,7 @@ from dse.optimizers.bayesian.metric_prediction import (
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.part_values import PartValues
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
-from dse.optimizers.bayesian.search_effort import LEVELS, SearchEffort
+from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
@@ -60,10 +61,10 @@ class GreyBox:
     Args:
         problem: problem to optimise.
         initial: number of space-filling measured parts before the first model; by default 6. If
-            nothing is modelled or known from a library, it is by default one per parameter or two
-            per value of a categorical one, from 6 to 20; then the first designs cover each level (a
-            value of a categorical or branching parameter) twice as soon as possible, and levels
-            seen less often get every other design.
+            nothing is modelled, it is by default one per parameter or two per value of a
+            categorical one, from 6 to 20; then the first designs cover each level (a value of a
+            categorical or branching parameter) twice as soon as possible, and levels seen less
+            often get every other design. A library that agrees with at least 4 of them ends both.
         find_sums: whether measured metrics are tried as sums over the parameters without being
             declared so, where the measured parts are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.
@@ -77,13 +78,15 @@ class GreyBox:
     expected_gain: float | None = None
     efforts = len(LEVELS) + 1  # the last one breeds designs without a surrogate
     effort: int = 0
+    effort_words = (*(level.words for level in LEVELS), OFFSPRING)
+    preferences: tuple[PreferenceAnswer, ...] = ()
 
     def __init__(
         self, problem: Problem, *, initial: int | None = None, find_sums: bool = True
     ) -> None:
         self._problem = problem
         self._roles = MeasuredSplit(problem=problem)
-        is_guided = bool(problem.asked - problem.measured) or any(p.library for p in problem.priors)
+        is_guided = bool(problem.asked - problem.measured)
         covered = frozenset[str]() if is_guided else self._roles.part
         self._initial = initial or first_parts(problem.space, covered)
         self._coverage = LevelCoverage(problem.space, covered, problem.rng(0, 1))
@@ -96,7 +99,7 @@ class GreyBox:
             self._stairs,
             find=find_sums and self._parts.all is None,
         )
-        self._library = LibrarySearch(problem, self._roles, self._parts)
+        self._library = LibraryAgreement(problem, self._roles)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._finished: list[Trial] = []
         self._last_fitter: ModelFitter | None = None
@@ -117,7 +120,7 @@ class GreyBox:
         found: list[Design] = []
         if self._separable.usable:
             found = self._ends(count, gone, pending)
-        if not found and len(gone) < self._initial:
+        if not found and len(gone) < self._initial and not self._library.is_used(self._finished):
             found = self._first(min(count, self._initial - len(gone)), gone, pending)
         if len(found) < count and self.effort < len(LEVELS):
             found += self._choose_designs(count - len(found), [*pending, *found], rng)
@@ -156,9 +159,7 @@ class GreyBox:
         attempted = self._attempted(pending)
         order = order_by_coverage(self._coverage, several, attempted, len(several))
         covering = several.take(order).designs()
-        library = self._library
-        suggested = library.designs(self._fitter, self._initial) if library.usable else []
-        for design in alternate(suggested, covering, len(gone)):
+        for design in covering:
             if len(found) == count:
                 break
             one = space.batch([design])
@@ -244,7 +245,7 @@ class GreyBox:
             self._fitted_at = count
         first = self._finished[:count]
         found = beliefs(self._problem, self._roles, self._stairs, first, self._fitter, refit=refit)
-        self._library.report(self._fitter.weights, count)
+        self._library.report(self._fitter.weights, first)
         if found is not None:
             self._report_magnitudes(found)
         return found
@@ -255,7 +256,9 @@ class GreyBox:
         if self._last_fitter is None:
             probe = self._problem.space.sample(256, self._problem.rng(0, 3))
             sums, most = self._separable.sums, self._amounts.rows
-            self._last_fitter = ModelFitter(self._problem, self._roles, probe, sums, most=most)
+            self._last_fitter = ModelFitter(
+                self._problem, self._roles, probe, sums, library=self._library, most=most
+            )
         return self._last_fitter
 
     def _report_magnitudes(self, known: Beliefs) -> None:
@@ -289,6 +292,8 @@ class GreyBox:
             return None
         known = self._move_reference(known, pool, front)
         known = known.on_model_scale(pool.take(np.arange(1)))
+        self._values.learn_utility(self._problem, known, self._finished, self.preferences, pool)
+        is_steered = self._values.utility is not None
         worth = self._values.expected_gains(known, pool, rng)
         if self._parts.all is None and not self._separable.is_trusted:
             pool, worth = self._values.climb(
@@ -298,8 +303,9 @@ class GreyBox:
             pool, worth = pool.take(rows), worth[rows]
         wide = pool
         pool, worth = self._values.look_closely(known, pool, worth, rng)
-        size = known.archive.volume
-        self.expected_gain = float(worth.max()) / size if size > 0 and known.feasible else None
+        size = 1.0 if is_steered else known.archive.volume
+        is_share = size > 0 and known.feasible and not is_steered
+        self.expected_gain = float(worth.max()) / size if is_share else None
         bold = self._boldness(float(worth.max()), size)
         if bold > 1:
             pool, worth = wide, self._values.expected_gains(known, wide, rng, bold)
@@ -313,9 +319,10 @@ class GreyBox:
         """Return how many more trials each level needs before its main effect is believed.
 
         It is not 0 at every other trial only, so that promising designs are measured meanwhile.
-        Separable parts need no coverage.
+        Separable parts need no coverage, nor do those that a library predicts.
         """
-        if self._separable.usable or len(gone) % 2:
+        known = self._separable.usable or self._library.is_used(self._finished)
+        if known or self.preferences or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
         return self._coverage.lacking(self._attempted(pending))
 

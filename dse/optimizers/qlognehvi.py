@@ -24,6 +24,7 @@ from dse.optimizers.bayesian.metric_prediction import (
     known_moments,
     transformed_moments,
 )
+from dse.optimizers.bayesian.search_effort import OFFSPRING
 from dse.optimizers.bayesian.training_data import (
     MANY_OBJECTIVES,
     Scale,
@@ -64,6 +65,7 @@ class QLogNehvi:
     expected_gain: float | None = None
     efforts = len(ROWS) + 1  # the last one breeds designs without a surrogate
     effort: int = 0
+    effort_words = (*(f"at most {most:,} trials fitted" for most in ROWS), OFFSPRING)
 
     def __init__(self, problem: Problem, *, initial: int | None = None) -> None:
         self._problem = problem

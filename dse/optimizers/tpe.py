@@ -57,6 +57,7 @@ class Tpe:
 
     efforts = 2  # the last one breeds designs without the sampler
     effort: int = 0
+    effort_words = ("the sampler of Optuna", "offspring of the front, without the sampler")
 
     def __init__(
         self,

@@ -68,6 +68,7 @@ from dse.protocols.optimizer import (
     OptimizerTraits,
     PredictsMetrics,
     ReportsProgress,
+    SeeksFavourite,
     traits_of,
 )
 from dse.protocols.storage import (
@@ -136,6 +137,7 @@ __all__ = [
     "ReportsBegin",
     "ReportsIntermediate",
     "ReportsProgress",
+    "SeeksFavourite",
     "StartsPrograms",
     "StatesModelErrors",
     "Storage",

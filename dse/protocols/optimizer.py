@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from dse.core.design import Design
+from dse.core.preference_answers import PreferenceAnswer
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
 from dse.protocols.capability import Capability
@@ -114,6 +115,8 @@ class AdjustsEffort(Protocol, metaclass=Capability):
     """Optimizer whose suggestions can be computed at lower cost, at the price of their quality.
 
     A study uses it to keep the option ``thinking`` of the optimizer. The class has both attributes.
+    A further attribute ``effort_words``, a description of each level, is part of the events of
+    changes; it may be missing.
     Law: a suggestion depends on the present effort alone, not on those of earlier suggestions.
     """
 
@@ -122,6 +125,19 @@ class AdjustsEffort(Protocol, metaclass=Capability):
 
     effort: int
     """Level that the study assigns before ``ask``: 0 is the full effort, the last the cheapest."""
+
+
+@runtime_checkable
+class SeeksFavourite(Protocol, metaclass=Capability):
+    """Optimizer that can search for the design that a user likes best, instead of the whole front.
+
+    A study uses it for ``dse resume NAME --toward favourite``. The class has the attribute, too.
+    Law: a suggestion depends on the present answers alone, not on those at earlier suggestions.
+    """
+
+    preferences: tuple[PreferenceAnswer, ...]
+    """Answers of the user about finished trials, which the study assigns before ``ask``; the whole
+    front is wanted if there is none."""
 
 
 @runtime_checkable

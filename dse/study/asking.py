@@ -15,11 +15,12 @@ from dataclasses import replace
 from typing import NoReturn
 
 from dse.core.design import Design
+from dse.core.preference_answers import answers_at, read_steering
 from dse.core.space import DesignSpace
 from dse.core.trial import Event, Queue, State, Take, Trial
 from dse.errors import DesignError, PluginError
 from dse.evaluation.early_stopping import convert_for_optimizer
-from dse.protocols import Optimizer, Queueing, traits_of
+from dse.protocols import Optimizer, Queueing, SeeksFavourite, traits_of
 from dse.study.claimed_trials import LOOK_S, Lease
 from dse.study.history import TrialHistory
 from dse.study.lookahead import Lookahead
@@ -285,6 +286,9 @@ class InformedOptimizer:
 
     def propose(self, count: int) -> list[Design]:
         """Return the designs that the optimizer suggests, and collect its events for the record."""
+        if isinstance(self.optimizer, SeeksFavourite):
+            steering = read_steering(self.ledger.storage.events(self.ledger.study))
+            self.optimizer.preferences = answers_at(steering, len(self.ledger.trials))
         designs = self.optimizer.ask(count, self.ledger.pending)
         self._events += self.optimizer.events()
         return designs

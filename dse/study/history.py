@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dse.core.design import Design
+from dse.core.preference_answers import answers_at, read_steering
 from dse.core.trial import Asked, Trial
 from dse.optimizers.bayesian.gain_stopping import Suggestion
 from dse.protocols import Storage
@@ -113,13 +114,15 @@ def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestio
         most: maximum number of suggestions.
     """
     asks = [ask for ask in ledger.storage.asks(ledger.study) if ask.by == by]
-    changes = effort_changes(ledger.storage.events(ledger.study))
+    events = ledger.storage.events(ledger.study)
+    changes, steering = effort_changes(events), read_steering(events)
     return [
         Suggestion(
             finished=one.ask.told,
             count=one.ask.wanted or one.ask.count,
             pending=one.pending,
             effort=effort_at(changes, one.ask.first),
+            preferences=answers_at(steering, one.ask.first),
         )
         for one in moments(asks[-most:], ledger.trials, ledger.finished)
     ]

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dse.core.design import Design
+from dse.core.preference_answers import answers_at, read_steering
 from dse.core.trial import Asked, Trial
 from dse.evaluation.provenance import versions
 from dse.interop.archive.salvage import MARK
-from dse.protocols import AdjustsEffort, Optimizer
+from dse.protocols import AdjustsEffort, Optimizer, SeeksFavourite
 from dse.schema.study.plugin_checks import AUTO
 from dse.study.asking import teachable
 from dse.study.early_stop_watch import contradiction
@@ -140,6 +141,7 @@ class Replay:
         use = study.plan.optimizer.use
         self._use = find_auto_choice(study.events) if use == AUTO else use
         self._efforts = effort_changes(study.events)
+        self._steering = read_steering(study.events)
         self._seed = None if sample is None else seed
         asks = [ask for ask in self._asks if ask.by and ask.first not in self._salvaged]
         free = (CARRIED, ATTACHED, GIVEN)
@@ -230,6 +232,8 @@ class Replay:
         self._optimizers[ask.by] = optimizer, max(known, ask.told)
         if isinstance(optimizer, AdjustsEffort):
             optimizer.effort = effort_at(self._efforts, ask.first)
+        if isinstance(optimizer, SeeksFavourite):
+            optimizer.preferences = answers_at(self._steering, ask.first)
         return optimizer.ask(wanted, moment.pending)
 
     def _list_changed_versions(self, ask: Asked) -> dict[str, tuple[str, str]]:

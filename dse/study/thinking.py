@@ -114,8 +114,10 @@ class ThinkingControl:
             return []
         change = EffortChange(after, self.optimizer.effort, self.batch)
         took = self._price_s(before)
+        levels: Sequence[str] = getattr(self.optimizer, "effort_words", ())
+        what = f"{levels[change.effort]}; " if change.effort < len(levels) else ""
         text = (
-            f"{change.words} (a suggestion took {_time(took)}; "
+            f"{change.words} ({what}a suggestion took {_time(took)}; "
             f"{100 * self.share:g} % of a measurement is {_time(self.share * cost_s)})"
         )
         return [Event(kind=KIND, text=text, told=len(finished))]

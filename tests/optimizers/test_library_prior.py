@@ -8,6 +8,7 @@ import pytest
 from dse.core.encoding import encoded
 from dse.core.problem import Prior
 from dse.optimizers.bayesian.effects_model import EffectsModel, find_levels
+from dse.optimizers.bayesian.library_agreement import chance_of_agreement
 from dse.optimizers.bayesian.library_prior import LibraryMean
 from dse.testing.problems import zdt1
 
@@ -107,3 +108,30 @@ def test_studies_that_contradict_the_measurements_have_no_weight():
     chosen = mean.weigh(mean.members(here), known.truth(here).columns["f2"])
     assert chosen.trust == 0.0
     assert chosen.text == "trust 0.00; no weight: reversed"
+
+
+def test_a_perfect_ranking_of_five_designs_has_a_chance_of_one_in_all_their_orders():
+    values = np.arange(5.0)
+    found = chance_of_agreement([(values, values[:, None])], np.random.default_rng(0))
+    assert found == pytest.approx(1 / 120)
+
+
+def test_the_chance_of_agreement_allows_for_the_number_of_studies():
+    rng = np.random.default_rng(1)
+    chances = [chance_of_agreement([(rng.random(7), rng.random((7, 20)))], rng) for _ in range(40)]
+    assert np.mean(np.array(chances) <= 0.05) <= 0.15  # 0.64 without the allowance
+    assert np.mean(chances) == pytest.approx(0.5, abs=0.15)
+
+
+def test_one_related_study_among_many_is_found_and_a_reversed_one_is_not():
+    rng = np.random.default_rng(2)
+    values, others = rng.random(12), rng.random((12, 9))
+    like = np.column_stack([others, values + 0.2 * rng.random(12)])
+    assert chance_of_agreement([(values, like)], rng) <= 0.01
+    assert chance_of_agreement([(values, -values[:, None])], rng) == 1.0
+
+
+def test_without_studies_of_the_metrics_nothing_agrees():
+    rng = np.random.default_rng(3)
+    assert chance_of_agreement([], rng) == 1.0
+    assert chance_of_agreement([(np.arange(6.0), np.zeros((6, 2)))], rng) == 1.0

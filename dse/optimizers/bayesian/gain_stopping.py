@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dse.core.design import Design
+from dse.core.preference_answers import PreferenceAnswer
 from dse.core.trial import Event, State, Trial
-from dse.protocols import AdjustsEffort, ExpectsImprovement, Optimizer
+from dse.protocols import AdjustsEffort, ExpectsImprovement, Optimizer, SeeksFavourite
 
 PATIENCE = 3
 """Consecutive low expected gains that stop a study, so that one unusual model does not."""
@@ -24,6 +25,7 @@ class Suggestion:
     count: int
     pending: tuple[Design, ...]
     effort: int = 0
+    preferences: tuple[PreferenceAnswer, ...] = ()
 
 
 class Patience:
@@ -74,6 +76,8 @@ class Patience:
             done = one.finished
             if isinstance(optimizer, AdjustsEffort):
                 optimizer.effort = one.effort
+            if isinstance(optimizer, SeeksFavourite):
+                optimizer.preferences = one.preferences
             optimizer.ask(one.count, one.pending)
             self.look(optimizer)
             self.keep()

@@ -14,7 +14,8 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import Hyper
-from dse.optimizers.bayesian.library_prior import LibraryMean, MemberWeights
+from dse.optimizers.bayesian.library_agreement import LibraryAgreement
+from dse.optimizers.bayesian.library_prior import MemberWeights
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import (
     Encoder,
@@ -62,6 +63,7 @@ class ModelFitter:
         probe: Batch,
         sums: SumOrProcess | None = None,
         *,
+        library: LibraryAgreement | None = None,
         most: int = MOST,
     ) -> None:
         self._problem = problem
@@ -71,7 +73,7 @@ class ModelFitter:
         self._most = most
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
-        self._libraries: dict[str, LibraryMean | None] = {}
+        self._library = library or LibraryAgreement(problem, roles)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -107,7 +109,9 @@ class ModelFitter:
             expression, there, losses[rows], kinds=kinds, spread=own, sign=sign, refit=refit
         )
         about = _Quantity(text=objective.expression.text, expression=expression, sign=sign)
-        found = self._use_library(about, there, losses[rows], plain, spread=own, refit=refit)
+        found = self._use_library(
+            about, done, (there, losses[rows]), plain, spread=own, refit=refit
+        )
         if objective.log:  # a sum has no logarithm that is a sum
             return found
         return self._sum_or(expression, there, losses[rows], found, kinds, own, refit=refit)
@@ -118,7 +122,7 @@ class ModelFitter:
         kinds: tuple[Kind, ...] = ("plain",)
         plain = self._taught(limit.slack, there, excess[rows], kinds=kinds, refit=refit)
         about = _Quantity(text=limit.text, expression=limit.slack, sign=-1.0)
-        found = self._use_library(about, there, excess[rows], plain, refit=refit)
+        found = self._use_library(about, done, (there, excess[rows]), plain, refit=refit)
         return self._sum_or(limit.slack, there, excess[rows], found, kinds, None, refit=refit)
 
     def _sum_or(
@@ -179,39 +183,31 @@ class ModelFitter:
             name, inputs, inputs.points(there), losses, kinds, spread, refit=refit
         )
 
-    def library_of(self, expression: Expression, sign: float) -> LibraryMean | None:
-        """Return the models of a formula from earlier studies; ``None`` if none has its metrics.
-
-        Args:
-            expression: the formula of an objective or a limit.
-            sign: factor that turns its values into losses: 1 or -1.
-        """
-        name = repr(expression.node)
-        if name not in self._libraries:
-            names = self._roles.behind(expression)
-            self._libraries[name] = LibraryMean.of(self._problem, expression, sign, names)
-        return self._libraries[name]
-
     def _use_library(
         self,
         about: _Quantity,
-        there: Batch,
-        losses: Floats,
+        done: Sequence[Trial],
+        known: tuple[Batch, Floats],
         plain: tuple[Inputs, Predictor],
         *,
         spread: Floats | None = None,
         refit: bool,
     ) -> ProcessModel:
-        """Return a model with the library's prior mean, or the given one where it fits better."""
-        library = self.library_of(about.expression, about.sign)
+        """Return a model with the library's prior mean, or the given one where it fits better.
+
+        A library that does not agree with the trials that are done is not used at all.
+        """
+        there, losses = known
+        name = repr(about.expression.node)
+        last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
+        library = self._library.mean_of(about.expression, about.sign)
         if library is None:
             return plain
         inputs, predictor = plain
         chosen = library.weigh(library.members(there), losses)
         self.weights[about.text] = chosen
-        if not chosen.trust > 0:
+        if not (chosen.trust > 0 and self._library.is_used(done)):
             return plain
-        name = repr(about.expression.node)
         mean = PriorMeanInputs(inputs=inputs, library=library, chosen=chosen)
         found = PriorMeanPredictor.fit(
             mean.points(there),
@@ -219,7 +215,7 @@ class ModelFitter:
             predictor,
             chosen.trust,
             spread=spread,
-            hyper=None if refit else self._last_hyper.get(name),
+            hyper=None if refit else last,
         )
         if refit:
             self._last_hyper[name] = found.process.hyper

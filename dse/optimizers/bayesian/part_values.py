@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
-from dse.core.values import Floats
+from dse.core.preference_answers import PreferenceAnswer
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
 from dse.optimizers.bayesian.expected_improvement import expected_gains
 from dse.optimizers.bayesian.measured_parts import MeasuredParts
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.metric_model import Prediction
 from dse.optimizers.bayesian.posterior import Beliefs
+from dse.optimizers.bayesian.utility_improvement import LossScale, UtilityImprovement
 
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Step widths of the local search, as fractions of a real parameter's range."""
@@ -36,13 +43,59 @@ class PartValues:
         self._roles = roles
         self._fronts = fronts
         self._parts = parts
+        self.utility: UtilityImprovement | None = None
+        """Learnt utility, whose improvement counts instead of the hypervolume's; if any."""
+
+    def learn_utility(
+        self,
+        problem: Problem,
+        known: Beliefs,
+        trials: Sequence[Trial],
+        answers: Sequence[PreferenceAnswer],
+        pool: Batch,
+    ) -> None:
+        """Learn the user's utility from the answers; without answers hypervolume counts.
+
+        Args:
+            problem: the problem.
+            known: the posterior.
+            trials: the finished trials.
+            answers: the user's answers about some of them.
+            pool: candidates, whose predicted losses set the scale of utility.
+        """
+        self.utility = None
+        if not (answers and known.feasible):
+            return
+        scale = LossScale(
+            problem=problem,
+            roles=self._roles,
+            magnitudes=(*known.magnitudes, *self._fronts.magnitudes),
+        )
+        least = [one.at(0.0).min() for one in known.predictions(pool)]
+        stairs = [own.losses for own in self._fronts.guess_fronts(pool)[0]]
+        ideal = np.append(least, np.vstack(stairs).min(axis=0) if stairs else [])
+        self.utility = UtilityImprovement.of(scale, known, trials, answers, ideal)
+
+    def _improvement(
+        self,
+        known: Beliefs,
+        predictions: Sequence[Prediction],
+        stairs: Sequence[Floats],
+        groups: Ints,
+        rng: np.random.Generator,
+    ) -> Floats:
+        """Return the expected improvement of the utility, if it was learnt, or the hypervolume."""
+        if self.utility is not None:
+            return self.utility.gains(predictions, stairs, groups)
+        return expected_gains(known.archive, predictions, stairs, groups, rng)
 
     def expected_gains(
         self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
     ) -> Floats:
-        """Return the expected gain in hypervolume of measuring the part of each design, (k,).
+        """Return the expected gain of measuring the part of each design, (k,).
 
-        Before a feasible design is known, it is the probability that the part is feasible.
+        It is that in hypervolume or, once it was learnt, in the user's utility. Before a feasible
+        design is known, it is the probability that the part is feasible.
 
         Args:
             known: the posterior.
@@ -56,7 +109,7 @@ class PartValues:
             return np.where(groups >= 0, chance, 0.0)
         beliefs = [one.widen(factor) for one in known.predictions(batch)]
         losses = [one.losses for one in stairs]
-        gains = expected_gains(known.archive, beliefs, losses, groups, rng)
+        gains = self._improvement(known, beliefs, losses, groups, rng)
         return np.asarray(gains * chance)
 
     def climb(
@@ -108,7 +161,7 @@ class PartValues:
         whole = [own.losses for own in self._fronts.wholes(few)]
         groups = np.array([row if len(own) else -1 for row, own in enumerate(whole)])
         stairs = [own if len(own) else known.archive.known_reference[None, :] for own in whole]
-        gains = expected_gains(known.archive, known.predictions(few), stairs, groups, rng)
+        gains = self._improvement(known, known.predictions(few), stairs, groups, rng)
         return few, np.asarray(gains * known.chances(few))
 
     def complete(self, one: Batch, known: Beliefs | None) -> list[Design]:
@@ -122,7 +175,19 @@ class PartValues:
             case = self._fronts.wholes(one)[0]
         if not len(case.losses):
             return []
-        return [case.designs.design(int(row)) for row in _order(case, known)[:1]]
+        order = _order(case, known)
+        if self.utility is not None and known is not None and len(order) > 1:
+            order = self._order_by_utility(self.utility, known, one, case)
+        return [case.designs.design(int(row)) for row in order[:1]]
+
+    def _order_by_utility(
+        self, utility: UtilityImprovement, known: Beliefs, one: Batch, case: ConditionalFront
+    ) -> list[int]:
+        """Return the indices of a conditional front's designs, the one of largest gain first."""
+        rows = np.arange(len(case.losses))
+        same = [prediction.take(np.zeros_like(rows)) for prediction in known.predictions(one)]
+        gains = utility.gains(same, [case.losses[[row]] for row in rows.tolist()], rows)
+        return [int(row) for row in np.argsort(-gains, kind="stable")]
 
 
 def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:

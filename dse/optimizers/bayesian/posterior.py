@@ -162,6 +162,7 @@ class Beliefs:
             limits=self.limits,
             success=self.success,
             caution=self.caution,
+            magnitudes=self.magnitudes,
             archive=Archive(
                 learnt=np.vstack([archive.learnt, more]),
                 known=np.vstack([archive.known, *known]),

@@ -26,6 +26,15 @@ class SearchEffort:
     climbs: int
     stride: int
 
+    @property
+    def words(self) -> str:
+        """Description of the level, for a recorded event."""
+        fits = "" if self.stride == 1 else f", lengths fitted {self.stride} times less often"
+        return f"{self.drawn:,} candidates drawn, at most {self.rows} values fitted{fits}"
+
+
+OFFSPRING = "offspring of the front, without a surrogate"
+"""Description of the cheapest level, for a recorded event."""
 
 LEVELS = (
     SearchEffort(rows=MOST, drawn=DRAWN, bred=BRED, climbs=5, stride=1),

@@ -12,7 +12,6 @@ from typing import get_args
 
 import numpy as np
 
-from dse.analysis.preferences import PreferenceBelief, Response
 from dse.core.pareto import ParetoSet
 from dse.core.preference_answers import (
     PREFERENCE,
@@ -20,6 +19,7 @@ from dse.core.preference_answers import (
     PreferenceAnswer,
     read_answers,
 )
+from dse.core.preference_belief import PreferenceBelief, Response
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials

@@ -33,6 +33,9 @@ _PAIRED = 24
 _USERS = 512
 """Number of particles for which the value of a question is computed."""
 
+_LEARNT = 32
+"""Number of particles that represent the posterior for designs that were not compared."""
+
 _SEED = 20_220_303
 _BLOCK = 256
 _STRICT, _CURVED = 0.35, 0.3
@@ -156,9 +159,89 @@ class PreferenceBelief:
 
     def _resample(self) -> Ints:
         """Return the indices of particles drawn by systematic resampling, (u,)."""
-        steps = (np.arange(_USERS) + 0.5) / _USERS
-        places = np.searchsorted(np.cumsum(self.weights), steps)
-        return np.minimum(places, len(self.weights) - 1)
+        return _resample(self.weights, _USERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearntUtility:
+    """Sample of the posterior over a user's utility function, for designs that were not compared.
+
+    Utility is scaled for each sampled function: 1 is that of the best design known, 0 that of the
+    worst one. Make it with :meth:`of`.
+    """
+
+    users: _UtilitySample
+    low: Floats  # (m,)
+    span: Floats  # (m,), above 0
+    best: Floats  # (u,), least loss among the known designs that no threshold excludes
+    width: Floats  # (u,), the range of their losses, above 0
+    over: Floats  # (u,), by how much known designs exceed thresholds at least
+
+    @staticmethod
+    def of(
+        losses: Floats,  # (n, m), minimised
+        answers: Sequence[tuple[int, int, Response]],
+        ideal: Floats,  # (m,)
+    ) -> LearntUtility:
+        """Return the utility that answers about known designs suggest.
+
+        Args:
+            losses: the objectives of the known designs.
+            answers: rows of the first and the second design that were compared, and the answer.
+            ideal: least losses that further designs may have.
+        """
+        low = np.minimum(losses.min(axis=0), ideal)
+        span = losses.max(axis=0) - low
+        span = np.where(span > 0, span, 1.0)
+        shares = (losses - low) / span
+        users = _UtilitySample.draw(losses.shape[1], PARTICLES)
+        compared = np.unique([row for a, b, _ in answers for row in (a, b)]).astype(int)
+        some = np.unique(np.append(spread_rows(len(shares), MOST_CANDIDATES), compared))
+        utilities = users.utilities(shares[some])
+        weights = np.full(PARTICLES, 1.0 / PARTICLES)
+        for first, second, response in answers:
+            a, b = np.searchsorted(some, [first, second])
+            weights = weights * likelihood(utilities[:, a] - utilities[:, b], response)
+        users = users.take(_resample(weights / weights.sum(), _LEARNT))
+        loss, over = users.judge(slice(None), shares)
+        least = over.min(axis=1)
+        accepted = over <= least[:, None]
+        best = np.where(accepted, loss, np.inf).min(axis=1)
+        width = np.where(accepted, loss, -np.inf).max(axis=1) - best
+        return LearntUtility(
+            users=users,
+            low=low,
+            span=span,
+            best=best,
+            width=np.where(width > 0, width, 1.0),
+            over=least,
+        )
+
+    def gains(
+        self,
+        losses: Floats,  # (n, m), minimised
+    ) -> Floats:
+        """Return by how much each design is better than the best known one, at least 0, (u, n).
+
+        Losses below the ideal point count as equal to it.
+        """
+        shares = np.maximum((losses - self.low) / self.span, 0.0)
+        loss, over = self.users.judge(slice(None), shares)
+        fewer = self.over[:, None] - over
+        better = np.maximum(self.best[:, None] - loss, 0.0) / self.width[:, None]
+        return np.where(fewer >= 0, better + fewer, 0.0)
+
+
+def spread_rows(count: int, most: int) -> Ints:
+    """Return an even sample of at most ``most`` of ``count`` rows."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+def _resample(weights: Floats, count: int) -> Ints:
+    """Return the indices of particles drawn by systematic resampling, (count,)."""
+    steps = (np.arange(count) + 0.5) / count
+    places = np.searchsorted(np.cumsum(weights), steps)
+    return np.minimum(places, len(weights) - 1)
 
 
 def likelihood(
@@ -216,12 +299,36 @@ class _UtilitySample:
         return np.vstack([self._utilities_of(part, shares) for part in parts])
 
     def _utilities_of(self, part: slice, shares: Floats) -> Floats:
-        powered = shares ** self.power[part, None, None]  # (b, n, m)
+        return _scale_utilities(*self.judge(part, shares))
+
+    def judge(
+        self,
+        part: slice,
+        shares: Floats,  # (n, m), at least 0
+    ) -> tuple[Floats, Floats]:
+        """Return the loss of each design under some functions, and what exceeds thresholds, (b, n).
+
+        Args:
+            part: the functions to use.
+            shares: the objectives of the designs.
+        """
+        power = self.power[part]
+        powered = np.repeat(shares[None], len(power), axis=0)  # (b, n, m)
+        curved = power != 1.0  # the others are most, and powers cost most of the time
+        powered[curved] = shares ** power[curved, None, None]
         each = self.weights[part, None, :] * powered
         mixture, total = self.mixture[part, None], each.sum(axis=2)
         loss = (1 - mixture) * total + mixture * each.max(axis=2) + 1e-3 * total
-        over = np.maximum(shares - self.thresholds[part, None, :], 0.0).sum(axis=2)
-        return _scale_utilities(loss, over)
+        return loss, np.maximum(shares - self.thresholds[part, None, :], 0.0).sum(axis=2)
+
+    def take(self, rows: Ints) -> _UtilitySample:
+        """Return the functions at these indices."""
+        return _UtilitySample(
+            weights=self.weights[rows],
+            mixture=self.mixture[rows],
+            power=self.power[rows],
+            thresholds=self.thresholds[rows],
+        )
 
 
 def _scale_utilities(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse.analysis.preferences import MOST_CANDIDATES, PreferenceBelief, likelihood
+from dse.core.preference_belief import MOST_CANDIDATES, PreferenceBelief, likelihood
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 ANGLES = np.linspace(0, np.pi / 2, 40)
