@@ -4,7 +4,7 @@ Run: python benchmarks/favourite.py [--seeds 6] [--before 12] [--after 24]
 
 A study minimises two smooth functions of three parameters with `grey-box`. After some measurements
 a user, whose utility is the negative weighted maximum of both, answers up to six questions. The
-study then goes on, once toward the favourite and once toward the whole front. A row has the mean
+study then goes on, once toward the favourite and once toward the front. A row has the mean
 utility of the best design, in how many studies it is better with steering, and the processor time
 of a suggestion in both cases.
 """

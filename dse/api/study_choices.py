@@ -111,7 +111,7 @@ class StudyChoices:
         return Preferences.of(self.engine).favourite
 
     def steer(self, toward: Literal["favourite", "front"]) -> None:
-        """Spend further trials toward the favourite of the recorded answers, or the whole front.
+        """Spend further trials toward the favourite of the recorded answers, or the front.
 
         It holds until the next call, also for other processes; answers given later do not count
         before it.

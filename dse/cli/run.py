@@ -74,7 +74,7 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Number of parallel eva
 Toward = Annotated[
     str | None,
     typer.Option(
-        help="Spend further trials toward the 'favourite' of your answers, or the whole 'front'.",
+        help="Spend further trials toward the 'favourite' of your answers, or the 'front'.",
         show_default=False,
     ),
 ]

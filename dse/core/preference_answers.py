@@ -79,7 +79,7 @@ def read_answers(events: Sequence[Event]) -> tuple[PreferenceAnswer, ...]:
 class Steering:
     """Recorded wish of a user for all trials from number ``first`` on.
 
-    They are spent toward the favourite of these answers; without answers, on the whole front.
+    They are spent toward the favourite of these answers; without answers, on the front.
     """
 
     first: int

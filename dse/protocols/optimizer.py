@@ -129,14 +129,14 @@ class AdjustsEffort(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class SeeksFavourite(Protocol, metaclass=Capability):
-    """Optimizer that can search for the design that a user likes best, instead of the whole front.
+    """Optimizer that can search for the design that a user likes best, instead of the front.
 
     A study uses it for ``dse resume NAME --toward favourite``. The class has the attribute, too.
     Law: a suggestion depends on the present answers alone, not on those at earlier suggestions.
     """
 
     preferences: tuple[PreferenceAnswer, ...]
-    """Answers of the user about finished trials, which the study assigns before ``ask``; the whole
+    """Answers of the user about finished trials, which the study assigns before ``ask``; the
     front is wanted if there is none."""
 
 

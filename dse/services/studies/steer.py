@@ -1,4 +1,4 @@
-"""Steering of a study: its remaining trials are spent toward the favourite, or the whole front."""
+"""Steering of a study: its remaining trials are spent toward the favourite, or the front."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def steer(study: StudyEngine, toward: str) -> None:
 
     Args:
         study: the study.
-        toward: ``favourite``, the design that fits the user's answers best; or ``front``, the whole
-            front, as without steering.
+        toward: ``favourite``, the design that fits the user's answers best; or ``front``, as
+            without steering.
 
     Raises:
         StudyError: ``toward`` is neither, no answer is recorded, or the optimizer cannot search for
