@@ -64,6 +64,12 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "calibrate devices": (
         'dse.calibrate_devices("products.csv", "my-h100.yaml", like="h100-sxm")',
     ),
+    "calibrate serving": (
+        'dse.calibrate_serving("services.csv", "my-h100.yaml", like="h100-sxm")',
+    ),
+    "calibrate training": (
+        'dse.calibrate_training("steps.csv", "my-cluster.yaml", like="h100-dgx")',
+    ),
     "environments list": ("supplies.environments.listed()",),
     "environments install": ('supplies.environments.install("tool")',),
     "environments where": ("supplies.environments.where()",),

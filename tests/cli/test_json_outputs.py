@@ -34,6 +34,12 @@ RUNS: dict[str, list[list[str]]] = {
     "calibrate devices": [
         ["calibrate", "devices", "products.csv", "--like", "h100-sxm", "-o", "my-h100.yaml"]
     ],
+    "calibrate serving": [
+        ["calibrate", "serving", "services.csv", "--like", "h100-sxm", "-o", "my-services.yaml"]
+    ],
+    "calibrate training": [
+        ["calibrate", "training", "steps.csv", "--like", "h100-dgx", "-o", "my-cluster.yaml"]
+    ],
     "compress": [["compress", "net", "--recipe", "format int4:channel", "-o", "net-int4"]],
     "learn": [["learn", "runs.csv", "--metrics", "latency=ms", "-o", "latency.dse"]],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],

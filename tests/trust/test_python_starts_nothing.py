@@ -89,13 +89,14 @@ OTHER = {
     "dse.calibrate_training",
     "dse.learn",
     "Study.tell",
+    "Study.steer",
     "Front.count",
     "Front.index",
     "dse.reproduce",
     "dse.sweep",
     "dse.live_view",
 }
-"""It follows what was asked; two of a sequence; files of weights or a CSV file that are read;
+"""It follows what was asked; an event, on a study with answers; two of a sequence; files of weights or a CSV file that are read;
 runs of one's own file; the pages, tested apart."""
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from dataclasses import replace
-from functools import partial
-from itertools import product
 
-import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -20,68 +15,27 @@ from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.calibrations import calibration_on
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.chips import chips_of
-from dse_evaluators.clusters.measured_rows import MeasuredRow, read_measured_rows
+from dse_evaluators.clusters.measured_rows import read_measured_rows
 from dse_evaluators.clusters.scale_fit import SCALED
 from dse_evaluators.clusters.serving.serving import Serving
 from dse_evaluators.clusters.serving.serving_fit import FORM, predict_tpot
 from dse_evaluators.clusters.training.training import Training
-from dse_evaluators.clusters.training.training_fit import predict_step
+from tests.evaluators.clusters.modelled_rows import (
+    TRUE,
+    write,
+    write_services,
+    write_steps,
+)
 
-TRUE = dict(zip(SCALED, (0.75, 0.85, 2.0), strict=True))
-"""Factors of the constants that made the rows."""
-
-NOISE = 0.02
 HEADER = "model,tp,batch,isl,osl,weight_format,tpot_ms"
 ROW = "llama3-8b,1,16,1024,256,bf16,9.5"
 
 
-def scaled_row(device, number_format, constants):
-    """The constants of a device file, each by its factor."""
-    found = calibration_on(device, number_format)
-    values = {name: float(getattr(constants, name)) or 1e-15 for name in ("exponent", "chain_s")}
-    values |= {name: getattr(constants, name) * factor for name, factor in TRUE.items()}
-    values["conversion_bytes"] = float(constants.conversion_bytes) or 1e-15
-    ends = ("least_m", "most_m", "least_n", "most_n", "least_k", "most_k")
-    names = {"format": number_format, "framework": "", "version": "", "points": 1}
-    errors = dict.fromkeys(("heldout_mape", "heldout_median", "naive_mape"), 0.1)
-    return {**names, **values, **errors, **dict(zip(ends, found.ranges, strict=True))}
-
-
-def made(rows, predict, device, constants):
-    """The rows with the seconds of a device with other constants, and noise."""
-    own = replace(device, calibrations=(scaled_row(device, "bf16", constants),))
-    noise = np.exp(np.random.default_rng(1).normal(0.0, NOISE, len(rows)))
-    return predict(own, rows) * noise
-
-
-def write(path, rows, seconds, time):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        first = rows[0]
-        writer = csv.writer(file)
-        writer.writerow(["model", *first.options, *first.design, time])
-        for row, one in zip(rows, seconds.tolist(), strict=True):
-            writer.writerow([row.model, *row.options.values(), *row.design.values(), one])
-
-
 @pytest.fixture(scope="module")
 def services(tmp_path_factory):
-    """A CSV file of 24 services of an H100 with other constants."""
-    rows = [
-        MeasuredRow(
-            where="rows.csv:2",
-            model=model,
-            options={"isl": isl, "osl": 512},
-            design={"tp": tp, "batch": batch, "weight_format": "bf16", "kv_format": "bf16"},
-            seconds=1.0,
-        )
-        for model, tp, batch, isl in product(
-            ("llama3-8b", "llama3-70b"), (4, 8), (1, 16, 128), (128, 4096)
-        )
-    ]
-    device = device_of("h100-sxm")
-    seconds = made(rows, predict_tpot, device, calibration_on(device, "bf16").constants)
+    """Return a CSV file of 24 services of an H100 with other constants."""
     path = tmp_path_factory.mktemp("services") / "rows.csv"
-    write(path, rows, seconds, "tpot_s")
+    write_services(path)
     return path
 
 
@@ -102,24 +56,7 @@ def test_services_of_other_constants_are_recovered(services, tmp_path, monkeypat
 
 def test_steps_of_other_constants_are_recovered_and_printed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows = [
-        MeasuredRow(
-            where="steps.csv:2",
-            model=model,
-            options={"sequence": sequence},
-            design={"tp": tp, "pp": 1, "dp": 2, "microbatch": size, "global_batch": 16}
-            | {"number_format": "bf16"},
-            seconds=1.0,
-        )
-        for model, tp, size, sequence in product(
-            ("gpt-1.7b", "llama2-7b"), (1, 4), (1, 4), (256, 2048)
-        )
-    ]
-    device = device_of("h100-sxm")
-    seconds = made(
-        rows, partial(predict_step, "h100-dgx"), device, chips_of(device)["bf16"].constants
-    )
-    write(tmp_path / "steps.csv", rows, seconds, "step_time_s")
+    write_steps(tmp_path / "steps.csv")
     words = ["calibrate", "training", "steps.csv", "--like", "h100-dgx", "-o", "mine.yaml"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
@@ -127,7 +64,7 @@ def test_steps_of_other_constants_are_recovered_and_printed(tmp_path, monkeypatc
     assert "step time, by model" in done.output
     contents = yaml.safe_load((tmp_path / "mine.yaml").read_text())
     (row,) = contents["device"]["calibrations"]
-    share = row["compute_share"] / chips_of(device)["bf16"].constants.compute_share
+    share = row["compute_share"] / chips_of(device_of("h100-sxm"))["bf16"].constants.compute_share
     assert share == pytest.approx(TRUE["compute_share"], rel=0.1)
     plan = Batch.of([{"tp": 1, "pp": 1, "dp": 8, "microbatch": 1}])
     own, ours = (

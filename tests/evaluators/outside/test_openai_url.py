@@ -91,7 +91,7 @@ def test_times_are_those_of_the_server_and_a_command_line_is_started_once(make, 
     assert not metrics.faults
     assert len((tmp_path / "n").read_text().split()) == 2
     slow = metrics.columns["tpot_p50"][[0, 2]]
-    assert (slow >= 0.02).all()
+    assert (slow >= 0.015).all()  # a client that was late for the first token sees less than .02 s
     assert (slow > metrics.columns["tpot_p50"][[1, 3]]).all()
     # four requests of five tokens of 20 ms last 400 ms for one client, 100 ms for four
     rates = metrics.columns["throughput"]

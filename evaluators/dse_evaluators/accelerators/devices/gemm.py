@@ -135,7 +135,9 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
             device, number_format, _ = words
             found = self._evaluate_device(batch.take(rows), *words)
             outside = found.columns.get("extrapolated", np.ones(len(rows)))
-            errors = product_errors(self._device(device), number_format, self.stack, outside > 0)
+            errors = product_errors(
+                self._device(device), number_format, self.stack, (outside > 0).tolist()
+            )
             parts.append((rows, state_errors(self.provides, errors, _TIMED, _EXACT)))
         return gather_errors(len(batch), parts)
 
