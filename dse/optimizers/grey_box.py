@@ -27,6 +27,7 @@ from dse.optimizers.bayesian.metric_prediction import (
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.part_values import PartValues
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
+from dse.optimizers.bayesian.rung_prior import FIRST, RungPrior
 from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
@@ -100,6 +101,9 @@ class GreyBox:
             find=find_sums and self._parts.all is None,
         )
         self._library = LibraryAgreement(problem, self._roles)
+        self._rungs = RungPrior(problem, self._roles)
+        if self._rungs.covers_objectives and initial is None:
+            self._initial = min(self._initial, FIRST)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._finished: list[Trial] = []
         self._last_fitter: ModelFitter | None = None
@@ -154,6 +158,8 @@ class GreyBox:
         """
         space, found = self._problem.space, list[Design]()
         even = space.batch(self._sequence.first(_SEQUENCE, ()))
+        if self._rungs.is_used(self._finished):
+            found = self._first_of_rungs(count, even, gone, pending)
         rare = self._coverage.sample_rare(_RARE, self._problem.rng(0, 2))
         several = self._parts.distinct(concatenate_batches([even, rare]), gone)
         attempted = self._attempted(pending)
@@ -167,6 +173,20 @@ class GreyBox:
             if key not in gone:
                 gone.add(key)
                 found += self._values.complete(one, None)[:1]
+        return found
+
+    def _first_of_rungs(
+        self, count: int, even: Batch, gone: set[bytes], pending: Sequence[Design]
+    ) -> list[Design]:
+        """Return designs of the front that the modelled rungs of the ladders predict."""
+        every = even if self._parts.all is None else self._parts.all
+        attempted = self._attempted(pending)
+        best = self._rungs.choose_first(self._parts.distinct(every, gone), attempted, count)
+        found: list[Design] = []
+        for row in range(len(best)):
+            one = best.take(np.array([row]))
+            gone.update(self._parts.keys(one))
+            found += self._values.complete(one, None)[:1]
         return found
 
     def _attempted(self, pending: Sequence[Design]) -> Batch:
@@ -322,6 +342,7 @@ class GreyBox:
         Separable parts need no coverage, nor do those that a library predicts.
         """
         known = self._separable.usable or self._library.is_used(self._finished)
+        known = known or self._rungs.is_used(self._finished)
         if known or self.preferences or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
         return self._coverage.lacking(self._attempted(pending))
