@@ -148,6 +148,12 @@ class Progress:
         self._reference = every.max(axis=0) + 1e-9
         self._whole = hypervolume(every, self._reference)
 
+    @property
+    def reference(self) -> dict[str, float | str]:
+        """Reference point, as a study takes it."""
+        seconds, rate = self._reference.tolist()
+        return {"server.tpot": f"{seconds} s", "batch / server.tpot / tp": f"{-rate} 1/s"}
+
     def share(self, designs: Sequence[Key]) -> float:
         """Return the share, from 0 to 1."""
         return hypervolume(self._group.losses(designs), self._reference) / self._whole
@@ -186,6 +192,7 @@ def runs_needed(group: Group, kind: str, seed: int) -> int:
             minimize=["server.tpot"],
             maximize=["batch / server.tpot / tp"],
             fidelities={} if kind == "without" else {"server.tpot": ["model.tpot", "server.tpot"]},
+            reference=progress.reference,
             storage=MemoryStorage(),
             optimizer="grey-box",
             executor="serial",

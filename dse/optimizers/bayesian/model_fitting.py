@@ -258,7 +258,13 @@ class ModelFitter:
         warp = OutputTransform.of(losses, "log") if one_sign else predictor.warp
         mean = RungInputs(inputs=inputs, rungs=self._rungs, losses_of=losses_of, warp=warp)
         found = PriorMeanPredictor.fit(
-            mean.points(there), losses, predictor, 1.0, spread=spread, hyper=last, warp=warp
+            mean.points(there),
+            losses,
+            predictor,
+            1.0,
+            spread=spread,
+            hyper=None if refit else last,
+            warp=warp,
         )
         if refit:
             self._last_hyper[name] = found.process.hyper

@@ -19,7 +19,7 @@ from dse.optimizers.bayesian.metric_model import Inputs
 from dse.optimizers.bayesian.output_transform import OutputTransform
 from dse.units import units
 
-FIRST = 3
+FIRST = 4
 """First designs, from the front that the rungs predict, before the first surrogate."""
 _PAIRS, _TRUST = 10.0, 0.5
 """Pairs of measured designs that the initial rank agreement counts for, and that agreement."""
