@@ -27,7 +27,13 @@ from dse.optimizers.bayesian.metric_model import (
 )
 from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
 from dse.optimizers.bayesian.prior_mean_model import PriorMeanInputs, PriorMeanPredictor
-from dse.optimizers.bayesian.rung_prior import Columns, RungInputs, RungPrior, agrees
+from dse.optimizers.bayesian.rung_prior import (
+    Columns,
+    RungInputs,
+    RungPrior,
+    agrees,
+    is_without_rung,
+)
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.exact.magnitude import LARGE
@@ -246,9 +252,10 @@ class ModelFitter:
         name = f"rung {about.expression.node!r}"
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
         inputs, predictor = plain
-        if not (self._rungs.covers(about.expression) and isinstance(inputs, Inputs)):
-            return plain
         there, losses = known
+        is_covered = self._rungs.covers(about.expression) and isinstance(inputs, Inputs)
+        if not is_covered or is_without_rung(len(losses)):
+            return plain
         columns, _ = self._rungs.columns(there)
         low = losses_of(columns, len(there))
         if not agrees(low, losses):
