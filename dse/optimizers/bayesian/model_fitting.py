@@ -253,8 +253,9 @@ class ModelFitter:
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
         inputs, predictor = plain
         there, losses = known
-        is_covered = self._rungs.covers(about.expression) and isinstance(inputs, Inputs)
-        if not is_covered or is_without_rung(len(losses)):
+        if not (isinstance(inputs, Inputs) and isinstance(predictor, Predictor)):
+            return plain  # a library is the prior mean already
+        if not self._rungs.covers(about.expression) or is_without_rung(len(losses)):
             return plain
         columns, _ = self._rungs.columns(there)
         low = losses_of(columns, len(there))
