@@ -58,7 +58,7 @@ _MOVES = frozenset(
 )
 _POOLS = frozenset(("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"))
 
-KINDS = ("conv", "pointwise", "depthwise", "matmul", "product", "pool", "normal", "slow", "move")
+KINDS = ("conv", "pointwise", "grouped", "matmul", "product", "pool", "normal", "slow", "move")
 """Kinds of operators that take time; all others count as ``simple``."""
 
 _MEASURES = ("count", "macs", "elements", "weights")
@@ -145,7 +145,7 @@ def _kind_of_layer(layer: Layer) -> str:
     if not layer.weighted:
         return "product"
     if layer.groups > 1:
-        return "depthwise"
+        return "grouped"
     if layer.filter_height * layer.filter_width > 1:
         return "conv"
     return "matmul" if layer.width == 1 else "pointwise"
@@ -155,7 +155,7 @@ def _kind(graph: Graph, node: OnnxNode) -> str:
     name = node.operator
     if name == "Conv":
         if node.number("group", 1) > 1:
-            return "depthwise"
+            return "grouped"
         return "pointwise" if prod(_shape(graph, node.inputs[1])[2:]) == 1 else "conv"
     if name in ("MatMul", "Gemm"):
         return "matmul" if node.inputs[1] in graph.made_of else "product"
