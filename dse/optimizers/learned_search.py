@@ -141,7 +141,7 @@ class LearnedSearch:
         losses, feasible = self._problem.judged(measured)
         rows = np.flatnonzero(feasible)
         rows = rows[nondominated(losses[rows])] if len(rows) else np.arange(len(measured))[-16:]
-        return [measured[row].design for row in rows]
+        return [measured[row].design for row in rows.tolist()]
 
     def _gains(
         self,

@@ -1,4 +1,4 @@
-"""The evaluator ``learned.networks``: a time or an energy of networks, from other networks."""
+"""The evaluator ``learned-networks``: a time or an energy of networks, from other networks."""
 
 from __future__ import annotations
 
