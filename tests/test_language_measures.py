@@ -26,7 +26,7 @@ AT_MOST = {
 }
 """At most this much: names and sentences do not go back."""
 
-METHODS = 25
+METHODS = 26
 """Entries of ``dse/optimizers``: the methods, and the rooms of their parts."""
 
 
