@@ -173,6 +173,18 @@ class _Reader:
             "value_width": self.number("v_head_dim"),
             "kv_latent": self.number("kv_lora_rank"),
             "query_latent": self.number("q_lora_rank", default=0),
+            **self._index(),
+        }
+
+    def _index(self) -> dict[str, Any]:
+        """Return the fields of the indexer of sparse attention."""
+        tokens = self.number("index_topk", default=0)
+        if not tokens:
+            return {}
+        return {
+            "index_tokens": tokens,
+            "index_heads": self.number("index_n_heads"),
+            "index_width": self.number("index_head_dim"),
         }
 
     def _feed(self) -> dict[str, Any]:

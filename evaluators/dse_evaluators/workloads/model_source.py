@@ -176,6 +176,7 @@ def _odd(model: Transformer, problem: str, hint: str, option: str) -> SpecError:
 def _contradictions(model: Transformer) -> list[tuple[bool, str, str]]:
     """Return pairs of sizes that must agree: whether they do not, the problem, and its mend."""
     special = model.window_layers + model.state_layers
+    index = (model.index_heads, model.index_width)
     stateful = (model.state_heads, model.state_groups, model.state_key, model.state_width)
     return [
         (
@@ -222,5 +223,15 @@ def _contradictions(model: Transformer) -> list[tuple[bool, str, str]]:
             model.kv_latent > 0 and not 0 < model.rotary_width < model.head,
             f"rotary_width of {model.rotary_width} in a head of {model.head}",
             "rotary_width is the part of a head with rotary embedding",
+        ),
+        (
+            model.index_tokens > 0 and not (all(index) and model.query_latent and model.kv_latent),
+            f"index_tokens of {model.index_tokens} lack an indexer over latent attention",
+            "index_heads, index_width, query_latent, kv_latent",
+        ),
+        (
+            any(index) and not model.index_tokens,
+            "an indexer without index_tokens",
+            "index_tokens: tokens that a query attends to",
         ),
     ]

@@ -63,7 +63,8 @@ def mixer_weights(model: Transformer) -> tuple[int, int]:
     """Return the matrix weights of one layer's attention or state: sharded, and replicated.
 
     Tensor parallelism shards the weights of heads; the projections to and from the latents of
-    latent attention that all heads share are replicated on every device.
+    latent attention that all heads share are replicated on every device, as is an indexer: its
+    queries, its key and the weights of its heads.
 
     Args:
         model: a model of equal layers, as :func:`layer_kinds` returns them.
@@ -76,7 +77,9 @@ def mixer_weights(model: Transformer) -> tuple[int, int]:
         upward = model.kv_latent * model.heads * (model.head - model.rotary_width + model.value)
         queries = model.heads * model.head * (model.query_latent or hidden)
         shared = hidden * (model.query_latent + model.kv_latent + model.rotary_width)
-        return queries + upward + out, shared
+        index = model.query_latent * model.index_heads * model.index_width
+        index += hidden * (model.index_width + model.index_heads)
+        return queries + upward + out, shared + index
     gate = model.heads * model.head if model.gated_attention else 0
     return hidden * (model.together + gate) + out, 0
 
@@ -103,6 +106,17 @@ def cached_elements(model: Transformer) -> int:
     return model.kv_heads * (model.head + model.value)
 
 
+def index_bytes(model: Transformer) -> float:
+    """Return the bytes of the indexer's key of one token in one layer; 0 without an indexer.
+
+    The key is in 8 bits, with a scale in fp32.
+
+    Source:
+        deepseek-ai/DeepSeek-V3.2-Exp: inference/model.py (class Indexer).
+    """
+    return model.index_width + 4.0 if model.index_tokens else 0.0
+
+
 def state_bytes(model: Transformer) -> int:
     """Return the bytes of one layer's recurrent state of one sequence; 0 for attention.
 
@@ -127,7 +141,8 @@ def sequence_bytes(model: Transformer, tokens: int, cache_bytes: float = 2.0) ->
     return sum(
         kind.layers
         * (
-            cached_elements(kind) * cache_bytes * min(tokens, kind.window or tokens)
+            (cached_elements(kind) * cache_bytes + index_bytes(kind))
+            * min(tokens, kind.window or tokens)
             + state_bytes(kind)
         )
         for kind in layer_kinds(model)
@@ -178,6 +193,7 @@ def _attention_vectors(model: Transformer) -> int:
     biases = (model.together + gate) * (model.biased or model.qkv_biased)
     biases += model.hidden * (model.biased or model.out_biased)
     latents = (model.query_latent + model.kv_latent) * bool(model.kv_latent)
+    latents += 2 * model.index_width  # layer norm of the indexer's key
     wide = {"head": 2 * model.head, "all": (model.heads + model.kv_heads) * model.head}
     return biases + latents + wide.get(model.query_norm, 0) + model.heads * model.sinks
 

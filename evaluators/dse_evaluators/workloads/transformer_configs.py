@@ -57,6 +57,12 @@ class Transformer:
     """Width of the compressed keys and values of latent attention; 0: no latent attention."""
     rotary_width: int = 0
     """Part of a query head with rotary embedding, whose key all heads share (latent attention)."""
+    index_heads: int = 0
+    """Heads of the indexer, which chooses the tokens that a query attends to (sparse attention)."""
+    index_width: int = 0
+    """Width of a head of the indexer, and of the key that it keeps of each token."""
+    index_tokens: int = 0
+    """Tokens that a query attends to; 0: all."""
     window: int = 0
     window_layers: int = 0
     sinks: bool = False

@@ -35,6 +35,9 @@ PRINTED = [  # model, what is counted, number, half a unit of its last digit, so
     ("deepseek-v2", "active", 21e9, 0.5e9, "DeepSeek-V2, 2024, abstract"),
     ("deepseek-v3", "total", 671e9, 0.5e9, "DeepSeek-V3 Technical Report, 2024, abstract"),
     ("deepseek-v3", "used", 37e9, 0.5e9, "DeepSeek-V3 Technical Report, 2024, abstract"),
+    ("glm-5", "total", 744e9, 0.5e9, "zai-org/GLM-5: model card"),
+    # Printed as 40B; with the indexer, without the embedding.
+    ("glm-5", "used", 40e9, 0.9e9, "zai-org/GLM-5: model card"),
     ("gpt-oss-20b", "total", 20.91e9, 0.005e9, "gpt-oss model card, 2025, table 1"),
     ("gpt-oss-20b", "used", 3.61e9, 0.005e9, "gpt-oss model card: active, with unembedding"),
     ("gpt-oss-120b", "total", 116.83e9, 0.005e9, "gpt-oss model card, 2025, table 1"),
@@ -85,6 +88,7 @@ BY_HAND = [  # model, tokens, bytes at 2 bytes an element
     ("llama3-8b", 1000, 1000 * 32 * 2 * 8 * 128 * 2),  # GQA
     ("palm-540b", 1, 118 * 2 * 1 * 256 * 2),  # MQA
     ("deepseek-v3", 1, 61 * (512 + 64) * 2),  # latent
+    ("deepseek-v3.2", 1, 61 * ((512 + 64) * 2 + 128 + 4)),  # latent, and the indexer's key in fp8
     ("gpt-oss-20b", 4096, (12 * 4096 + 12 * 128) * 2 * 8 * 64 * 2),  # every second with a window
     ("gemma3-27b", 8192, (10 * 8192 + 52 * 1024) * 2 * 16 * 128 * 2),  # five of six with a window
     # Every fourth layer attends; a state is 32 heads of 128 x 128 in fp32, a convolution of 4.

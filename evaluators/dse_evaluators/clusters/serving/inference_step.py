@@ -20,6 +20,7 @@ from dse_evaluators.clusters.serving.mixers import (
     prompt_work,
 )
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
+from dse_evaluators.workloads.transformer_configs import Transformer
 
 _KERNELS = 4.0
 """Elementwise kernels per layer: two norms with residuals, rotary embedding, activation."""
@@ -161,11 +162,16 @@ def _layers(
             + np.where(tokens.prompt > 0, engine.attention_s(prompt), 0.0)
         ),
         elementwise_s=layers
-        * (_KERNELS * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
+        * (_count_kernels(share.model) * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
         collectives_s=_collectives_s(share, tokens, engine, fabric),
         flops=layers * np.sum([one.flops for one in work], axis=0),
         moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed),
     )
+
+
+def _count_kernels(model: Transformer) -> float:
+    """Return the elementwise kernels of a layer; an indexer scores, and selects, in two more."""
+    return _KERNELS + (2.0 if model.index_tokens else 0.0)
 
 
 def _collectives_s(

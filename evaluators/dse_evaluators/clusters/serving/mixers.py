@@ -10,12 +10,20 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving.engine import Engine
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
-from dse_evaluators.workloads.parameter_count import channels, mixer_weights, state_bytes
+from dse_evaluators.workloads.parameter_count import (
+    channels,
+    index_bytes,
+    mixer_weights,
+    state_bytes,
+)
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _CHUNK = 64.0
 """Tokens that a prefill kernel of a layer with a state processes at once (flash-linear-attention's
 default; Mamba-2's kernels use 128 to 256)."""
+
+_SCORE = 4.0
+"""Bytes of the indexer's score of a token, in fp32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +56,13 @@ def projections(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[K
 
     In latent attention the projections into the latents are replicated on all devices. Expanding
     keys and values from the latent in prefill, and absorbing that projection into queries and
-    outputs in decode, multiply the same weights with the same number of rows.
+    outputs in decode, multiply the same weights with the same number of rows. An indexer, which is
+    replicated, too, has queries from their latent; its key and the weights of its heads join the
+    projection into the latents.
 
     Source:
-        DeepSeek-AI: DeepSeek-V2, 2024, section 2.1.2 and appendix C; Dao, Gu: Transformers are
+        DeepSeek-AI: DeepSeek-V2, 2024, section 2.1.2 and appendix C; DeepSeek-V3.2, 2025,
+        section 2.1 (indexer); Dao, Gu: Transformers are
         SSMs, 2024, section 7 (Mamba-2 block); Yang et al.: Gated Delta Networks, 2024, section 3.3.
     """
     model, devices = share.model, share.devices
@@ -69,7 +80,13 @@ def projections(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[K
     inner = model.heads * (model.head - model.rotary_width + model.value) / devices
     latent = float(model.query_latent + model.kv_latent + model.rotary_width)
     queries = np.full_like(tokens, model.query_latent or model.hidden)
+    index: tuple[KernelWork, ...] = ()
+    if model.index_tokens:
+        latent += model.index_width + model.index_heads
+        wide = np.full_like(tokens, model.index_heads * model.index_width)
+        index = (engine.product(tokens, queries, wide),)
     return (
+        *index,
         engine.product(tokens, hidden, np.full_like(tokens, latent)),
         engine.product(tokens, queries, heads),
         engine.product(tokens, np.full_like(tokens, model.kv_latent), inner),
@@ -99,12 +116,14 @@ def moved_width(share: ModelSharding) -> Floats:
 def decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
     """Return the operations and bytes of decode tokens, each over its context or its state.
 
-    A window limits the context. Latent attention multiplies every query head with the cached
-    latents, which it reads once. A state is read and written once per sequence and step.
+    A window limits the context, and so does an indexer, which scores all of it. Latent attention
+    multiplies every query head with the cached latents, which it reads once. A state is read and
+    written once per sequence and step.
 
     Source:
         DeepSeek-AI: DeepSeek-V2, 2024, appendix C; Jiang et al.: Mistral 7B, 2023, section 2
-        (window); Dao, Gu: Transformers are SSMs, 2024, equation 1.
+        (window); Dao, Gu: Transformers are SSMs, 2024, equation 1; DeepSeek-AI: DeepSeek-V3.2,
+        2025, equation 1 (indexer).
     """
     model = share.model
     if model.state:
@@ -118,10 +137,14 @@ def decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
     else:
         widths = float(model.head + model.value)
     wide = model.heads * widths / share.devices
-    context = np.minimum(tokens.context, model.window) if model.window else tokens.context
+    context, index = tokens.context, _Index(model)
+    if model.window or model.index_tokens:
+        context = np.minimum(context, model.window or model.index_tokens)
     return _work(
-        flops=2.0 * tokens.written * context * wide,
-        moved_bytes=tokens.sequences * context * share.token_bytes + WORD * tokens.written * wide,
+        flops=2.0 * tokens.written * context * wide + index.flops(tokens.written, tokens.context),
+        moved_bytes=tokens.sequences * context * share.attended_bytes
+        + WORD * tokens.written * wide
+        + index.moved_bytes(tokens.sequences * tokens.context, tokens.written * tokens.context),
     )
 
 
@@ -130,26 +153,55 @@ def prompt_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
 
     The results are averages over the chunks of a prompt. A token attends to half of the prompt on
     average, or to its window; a chunk reads the KV cache of its prefix. Latent attention multiplies
-    the expanded keys and values. A state is carried from one block of tokens to the next.
+    the expanded keys and values; with an indexer, prompts above ``index_tokens`` multiply the
+    latents, as in decode. A state is carried from one block of tokens to the next.
 
     Source:
-        Dao, Gu: Transformers are SSMs, 2024, section 6 (blocks of a state-space layer).
+        Dao, Gu: Transformers are SSMs, 2024, section 6 (blocks of a state-space layer);
+        DeepSeek-AI: DeepSeek-V3.2, 2025, section 2.1 (latents in sparse prefill).
     """
     model = share.model
     if model.state:
         return _state_prompt(share, tokens)
     wide = model.heads * (model.head + model.value) / share.devices
-    length, seen = tokens.length, tokens.length / 2.0
+    length, seen, index = tokens.length, tokens.length / 2.0, _Index(model)
     before = (length + tokens.prompt) / 2.0
-    if model.window:
-        near = np.minimum(length, model.window)
+    most = model.window or model.index_tokens
+    if most:
+        near = np.minimum(length, most)
         seen = near - near * near / (2.0 * length)
+    if model.window:
         before = np.minimum(before, model.window + tokens.prompt)
+    if model.index_tokens:
+        absorbed = model.heads * (2.0 * model.kv_latent + model.rotary_width) / share.devices
+        wide = np.where(length > model.index_tokens, absorbed, wide)
     before = np.where(tokens.prompt > 0, before, 0.0)
     return _work(
-        flops=2.0 * tokens.prompt * seen * wide,
-        moved_bytes=before * share.token_bytes + WORD * tokens.prompt * wide,
+        flops=2.0 * tokens.prompt * seen * wide + index.flops(tokens.prompt, length / 2.0),
+        moved_bytes=before * share.attended_bytes
+        + WORD * tokens.prompt * wide
+        + index.moved_bytes(before, tokens.prompt * length / 2.0),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Cost of the indexer of a layer with sparse attention, which every device runs in full.
+
+    Its products count at the rate of the attention's, although they are in 8 bits.
+    """
+
+    model: Transformer
+
+    def flops(self, queries: Floats, context: Floats) -> Floats:
+        """Return the operations of scoring ``context`` tokens for each of ``queries``, (n,)."""
+        return 2.0 * queries * context * self.model.index_heads * self.model.index_width
+
+    def moved_bytes(self, keys: Floats, scores: Floats) -> Floats:
+        """Return the bytes of the keys that are read, and of scores written and read, (n,)."""
+        if not self.model.index_tokens:
+            return np.zeros_like(keys)
+        return keys * index_bytes(self.model) + 2.0 * _SCORE * scores
 
 
 def _state_flops(model: Transformer) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.workloads.parameter_count import cached_elements
+from dse_evaluators.workloads.parameter_count import cached_elements, index_bytes
 from dse_evaluators.workloads.transformer_configs import Transformer, layer_kinds
 
 WORD = 2.0
@@ -88,7 +88,12 @@ class ModelSharding:
 
     @property
     def token_bytes(self) -> Floats:
-        """Bytes of the KV cache of one token in one layer on one device; layers must be equal.
+        """Bytes of the KV cache of one token in one layer on one device; layers must be equal."""
+        return self.attended_bytes + index_bytes(self.model)
+
+    @property
+    def attended_bytes(self) -> Floats:
+        """Bytes of ``token_bytes`` that attention to the token reads; the indexer reads the others.
 
         All devices keep the latents of latent attention, which its heads share.
         """

@@ -50,6 +50,36 @@ def test_prefill_of_latent_attention_multiplies_expanded_keys_and_values():
     assert work.flops == 2 * 100 * 50 * 128 * (192 + 128)
 
 
+def test_decode_of_sparse_attention_scores_all_tokens_and_attends_to_2048():
+    model = layer_kinds(TRANSFORMERS["deepseek-v3.2"])[-1]
+    work = decode_work(_share(model), _tokens(sequences=3, context=10_000))
+    # 64 heads of the indexer score 10,000 keys of 128 bytes and a scale, in fp32.
+    index_flops = 2 * 3 * 10_000 * 64 * 128
+    index_bytes = 3 * 10_000 * (128 + 4 + 2 * 4)
+    assert work.flops == 2 * 3 * 2048 * 128 * (512 + 64 + 512) + index_flops
+    read = 3 * 2048 * 576 * 2 + 2 * 3 * 128 * (512 + 64 + 512)
+    assert work.moved_bytes == read + index_bytes
+
+
+def test_prefill_of_sparse_attention_multiplies_latents_of_2048_tokens():
+    model = layer_kinds(TRANSFORMERS["deepseek-v3.2"])[-1]
+    work = prompt_work(_share(model), _tokens(prompt=100, length=8192))
+    seen = 2048 - 2048**2 / (2 * 8192)
+    wide = 128 * (512 + 64 + 512)
+    assert work.flops == 2 * 100 * seen * wide + 2 * 100 * 4096 * 64 * 128
+    short = prompt_work(_share(model), _tokens(prompt=100, length=100))
+    assert short.flops == 2 * 100 * 50 * (128 * (192 + 128) + 64 * 128)
+
+
+def test_long_contexts_cost_less_with_sparse_attention_and_short_ones_more():
+    def tpot(model, isl):
+        served = Serving(model=model, device="h200-sxm", isl=isl, osl=64, waiting=True)
+        return served.evaluate(Batch.of([{"tp": 8, "batch": 4}])).columns["tpot"][0]
+
+    assert tpot("deepseek-v3.2", 120_000) < tpot("deepseek-v3", 120_000)
+    assert tpot("deepseek-v3.2", 512) > tpot("deepseek-v3", 512)
+
+
 def test_projections_of_latent_attention_have_its_weights():
     model = layer_kinds(TRANSFORMERS["deepseek-v3"])[-1]
     works = projections(_share(model), 10.0 * _ONE, ENGINE)
