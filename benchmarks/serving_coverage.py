@@ -7,8 +7,10 @@ aic-core/src/aiconfigurator_core/systems/silicon_sample.csv). A row is *stated* 
 model, system, formats and the plan of each pool, and the evaluator gives a time for them. A row of
 separate prefill replicas whose numbers are empty is *assumed*: one replica of each pool, and all
 clients, which its name has, in decode. A row whose name and columns disagree on the devices is
-*contradictory*; it can be asked, but not which of the two is true. For stated rows, and for assumed
-ones apart, the error of the time of a token follows; no constant was fitted to them.
+*contradictory*; it can be asked, but not which of the two is true. *Infeasible* rows were measured,
+but the evaluator refuses them: it lacks memory for them, or a rule of their plan is broken. On
+devices without units of 4 bits, weights of 4 bits are widened to bf16. For the other kinds the
+error of the time of a token follows; no constant was fitted to them.
 """
 
 from __future__ import annotations
@@ -51,8 +53,11 @@ SYSTEMS = {
     "gb300": "gb300-nvl72",
 }
 FORMATS = {"": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4", "int4_wo": "bf16"}
-INT4_BITS = 4.5
-"""Bits of a weight of ``int4_wo``: groups of 32 share a scale of 16 bits."""
+WIDENED_BITS = {"int4_wo": 4.5, "nvfp4": 4.5, "mxfp4": 4.25}
+"""Bits of a weight with its share of the scale, where GEMMs widen it to 16 bits."""
+
+WITHOUT_FP4 = ("h100_sxm", "h200_sxm")
+PUBLISHED_IN_MXFP4 = "gpt-oss"
 
 DEGREES = ("tp", "pp", "attention_dp", "ep")
 COLUMNS = ("kind", "mode", "model", "rows", "median", "spearman")
@@ -86,8 +91,11 @@ def _service(row: Mapping[str, str]) -> Service:
         "weight_format": number_format,
         "kv_format": "bf16" if number_format == "bf16" else "fp8",
     }
-    if row["gemm_quant_mode"] == "int4_wo":
-        design["weight_bits"] = INT4_BITS
+    widened = row["gemm_quant_mode"]
+    if widened == "int4_wo" or (widened == "nvfp4" and row["system"] in WITHOUT_FP4):
+        if model.startswith(PUBLISHED_IN_MXFP4):
+            widened = "mxfp4"
+        design |= {"weight_format": "bf16", "weight_bits": WIDENED_BITS[widened]}
     known = bool(model and number_format and row["system"] in SYSTEMS)
     split = row["mode"] == "disagg"
     design |= _pools(row) if split else {**_plan(row, ""), "batch": int(row["batch_size"] or 1)}
@@ -144,7 +152,7 @@ def _is_contradictory(row: Mapping[str, str], pool: str) -> bool:
 
 
 def evaluate(services: list[Service]) -> np.ndarray:
-    """Return the modelled time of a token of each service [s], (n,); NaN if there is none."""
+    """Return the modelled time of a token of each service [s], (n,); NaN if it is infeasible."""
     groups = defaultdict[tuple[object, ...], list[int]](list)
     for place, one in enumerate(services):
         if not one.kind.startswith("unknown"):
@@ -161,6 +169,8 @@ def evaluate(services: list[Service]) -> np.ndarray:
             continue
         found = served.evaluate(Batch.of([dict(services[place].design) for place in places]))
         seconds[places] = found.columns["tpot"]
+        for row in found.faults:
+            seconds[places[row]] = np.nan
     return seconds
 
 
@@ -168,7 +178,9 @@ def summarize(services: list[Service], seconds: np.ndarray) -> Iterator[dict[str
     """Yield the rows, and the error of the time of a token, of each kind, mode and model."""
     groups = defaultdict[tuple[str, str, str], list[int]](list)
     for place, one in enumerate(services):
-        kind = one.kind if one.kind.startswith("unknown") or np.isfinite(seconds[place]) else "none"
+        kind = one.kind
+        if not (kind.startswith("unknown") or np.isfinite(seconds[place])):
+            kind = "infeasible"
         groups[kind, one.mode, one.model].append(place)
         groups[kind, "all", "all"].append(place)
     for key, places in sorted(groups.items()):
