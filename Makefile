@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUTSIDE := $(VENV)/.outside
 
-# Processes among which `make test` shares its tests: make test WORKERS=8 on a larger machine.
-WORKERS ?= 2
+# Processes among which `make test` shares its tests: make test WORKERS=8 on a larger machine. Tests of
+# processes and servers wait a quarter of their time, so that two cores have work for three.
+WORKERS ?= 3
 
 # Evaluations and tests share the cores between processes; within one, a thread is enough.
 export OMP_NUM_THREADS ?= 1
