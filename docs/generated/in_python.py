@@ -62,7 +62,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "assets where": ("supplies.assets.where()",),
     "assets remove": ('supplies.assets.remove("tiny")',),
     "calibrate collectives": (
-        'dse.calibrate_collectives("nccl.txt", "my-node.yaml", like="h100-dgx")',
+        'dse.calibrate_collectives("sizes.csv", "my-node.yaml", like="h100-dgx")',
     ),
     "calibrate devices": (
         'dse.calibrate_devices("products.csv", "my-h100.yaml", like="h100-sxm")',
