@@ -43,6 +43,25 @@ def read(file):
     words = ["--model-path", "model", "--config", file]
     return vars(parser.parse_args(ConfigArgumentMerger(parser).merge_config_with_args(words)))
 """,
+    "accelerate": """
+from accelerate.commands.config.config_args import load_config_from_file
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils.dataclasses import DynamoBackend
+def read(file):
+    config = load_config_from_file(file)
+    count = [] if config.num_processes > 0 else ["--num_processes", "1"]
+    words = ["--config_file", file, *count, "train.py"]
+    args, _, _ = _validate_launch_command(launch_command_parser().parse_args(words))
+    DynamoBackend(args.dynamo_backend.upper())
+    found = {name: getattr(args, name, None) for name in ("num_processes", "num_machines")}
+    found["mixed_precision"] = args.mixed_precision
+    for name in ("zero_stage", "gradient_accumulation_steps"):
+        found["deepspeed_config." + name] = getattr(args, name)
+    for name in ("offload_optimizer_device", "offload_param_device"):
+        found["deepspeed_config." + name] = getattr(args, name)
+    found["dynamo_config.dynamo_backend"] = args.dynamo_backend
+    return found
+""",
     "deepspeed": """
 from deepspeed.runtime.config import DeepSpeedConfig
 def read(file):

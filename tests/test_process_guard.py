@@ -1,7 +1,9 @@
 """What a warden kills and removes when the process that started it ends."""
 
+import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -9,7 +11,7 @@ import psutil
 import pytest
 
 from dse.system import process_tree
-from dse.system.process_guard import Warden
+from dse.system.process_guard import Warden, WardenPool
 from dse.system.process_tree import clean_up, descendants, end, read_start_time, runs
 
 SLEEP = [sys.executable, "-S", "-c", "import time; print(flush=True); time.sleep(600)"]
@@ -88,3 +90,72 @@ def test_the_warden_starts_before_psutil_and_json_are_loaded():
     assert not [
         name for name in ("psutil", "json", "pathlib", "subprocess") if f"'{name}'" in loaded
     ]
+
+
+def test_a_pool_lends_one_warden_again_and_ends_it_with_itself():
+    pool = WardenPool()
+    with pool.lend() as first:
+        pass
+    with pool.lend() as second, pool.lend() as third:
+        assert (second is first, third is first) == (True, False)
+    assert pickle.loads(pickle.dumps(pool)) is not pool
+    assert first.is_alive
+    del pool
+    gc.collect()
+    assert not first.is_alive
+
+
+def test_a_warden_that_was_killed_or_whose_program_failed_is_not_lent_again():
+    pool = WardenPool()
+    with pool.lend() as killed:
+        pass
+    killed.__exit__()
+    with pytest.raises(KeyError), pool.lend() as failed:
+        raise KeyError
+    assert (killed.is_alive, failed.is_alive) == (False, False)
+    with pool.lend() as fresh:
+        assert fresh is not killed
+        assert fresh is not failed
+
+
+def test_a_kept_warden_ends_only_what_runs_when_its_process_dies(sleeper):
+    """The pool's process starts and ends one program, then dies by SIGKILL."""
+    script = f"""
+import os, signal
+from dse.system.process_guard import WardenPool
+pool = WardenPool()
+with pool.lend() as warden:
+    warden.watch(group={sleeper.pid})
+print(warden._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    process_tree.wait_until_gone([int(done.stdout)], 60)
+    assert not runs(int(done.stdout))
+    assert runs(sleeper.pid)
+
+
+def test_a_forked_process_does_not_hide_the_death_of_its_parent(sleeper):
+    script = f"""
+import os, signal, time
+from dse.system.process_guard import WardenPool
+pool = WardenPool()
+with pool.lend():
+    pass
+child = os.fork()
+if child == 0:
+    os.close(1)
+    time.sleep(600)
+print(child, flush=True)
+with pool.lend() as warden:
+    warden.watch(group={sleeper.pid})
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        assert sleeper.wait(60) == -9
+    finally:
+        end(int(done.stdout))

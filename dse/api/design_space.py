@@ -91,7 +91,7 @@ class Space:
 
     @classmethod
     def import_(cls, file: str | Path, origin: Origin | None = None) -> Space:
-        """Return the space that a ConfigSpace or Optuna file describes.
+        """Return the space that a file of ConfigSpace, Optuna or Kernel Tuner (T1) describes.
 
         The attribute ``notes`` of the result lists the parts of the file that a space cannot
         express.

@@ -29,8 +29,8 @@ def deploy(
         typer.Option(
             "--to",
             help="File format of a model: safetensors, onnx, gguf, torch or torchao; program of "
-            "settings: vllm, sglang, llama.cpp, tensorrt-llm, megatron or deepspeed; or a CSV "
-            "file of flags.",
+            "settings: vllm, sglang, llama.cpp, tensorrt-llm, megatron, deepspeed, accelerate, "
+            "kubernetes or dynamo; or a CSV file of flags.",
             metavar="TARGET",
             show_default=False,
         ),

@@ -27,7 +27,9 @@ def export_study(
     *,
     file: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write: .jsonl, .parquet or .csv."),
+        typer.Option(
+            "--output", "-o", help="File to write: .jsonl, .parquet, .csv or .json (Kernel Tuner)."
+        ),
     ] = None,
     optuna: Annotated[
         str | None,
@@ -52,8 +54,9 @@ def export_study(
 ) -> None:
     """Export a study to one complete file, or to an Optuna storage for Optuna's dashboard.
 
-    A .jsonl or .parquet file can be imported and resumed; .csv is a table of the trials. Folders
-    and hosts get neutral names that do not reveal the machine; an import inserts its own.
+    A .jsonl or .parquet file can be imported and resumed; .csv is a table of the trials,
+    and .json has the measurements in Kernel Tuner's format T4. Folders and hosts get neutral names
+    that do not reveal the machine; an import inserts its own.
 
     With --salvage every sound row of a damaged study is kept, and the rows left out are listed.
     Trials keep their order but are renumbered; dse verify cannot prove those that depend on lost

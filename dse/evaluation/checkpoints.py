@@ -117,6 +117,7 @@ class TrialFolders:
         self._study = study
         self._used = used and _has_root()
         self._again: set[int] = set()
+        self._retired: list[Trial] = []
 
     def prepare(self, task: Task, trial: Trial) -> Task:
         """Return the task with its trial's attempt number, checkpoint folder and ``again`` flag.
@@ -140,6 +141,18 @@ class TrialFolders:
         if self._used and not os.environ.get(KEEP_VARIABLE):
             for trial in finished:
                 shutil.rmtree(folder_of(self._study, trial), ignore_errors=True)
+
+    def retire(self, finished: Iterable[Trial]) -> None:
+        """Note trials whose outcomes are stored; :meth:`remove_retired` removes their folders."""
+        self._retired += finished
+
+    def remove_retired(self) -> None:
+        """Remove the folders of retired trials.
+
+        The loop calls it while the next evaluation runs, because it may wait for the disk.
+        """
+        self.forget(self._retired)
+        self._retired.clear()
 
     def sweep(self, finished: Iterable[Trial]) -> None:
         """Remove folders of finished trials that were left behind when a driver was killed.

@@ -1,4 +1,4 @@
-"""Results of Kernel Tuner, in its output format T4, as external trials.
+"""Results of Kernel Tuner, in its output format T4: read as external trials, and written.
 
 Source:
     Hozzová, Torring, van Werkhoven and others: FAIR sharing of data in autotuning research, 2024
@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dse.core.trial import State
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
 from dse.errors import StorageError
 from dse.interop.found_trials import ExternalTrial
 
 _CORRECT = "correct"
+_VERSION = "1.0.0"
+_TIMED_OUT, _COMPILE, _RUNTIME, _CONSTRAINTS = "timeout", "compile", "runtime", "constraints"
 
 
 def read_t4(path: Path, metrics: Iterable[str]) -> list[ExternalTrial]:
@@ -64,6 +68,59 @@ def _trial(result: Any, names: Mapping[str, str], where: str) -> ExternalTrial:
     return ExternalTrial(
         values=values, units=units, state=state, reason=f"Kernel Tuner: {validity}"
     )
+
+
+def write_t4(problem: Problem, trials: Iterable[Trial]) -> str:
+    """Return the finished trials in the format T4, as :func:`read_t4` reads them.
+
+    A measurement has the metric's name within its evaluator, where this is unique, and its unit.
+    Metrics of models are left out, because a study computes them again.
+
+    Args:
+        problem: the study's problem, whose measured metrics are written.
+        trials: trials of the study; those that are not finished are left out.
+    """
+    own = {full: name for name, full in _full_names(problem.measured).items()}
+    named = {name for one in problem.objectives for name in one.expression.names}
+    objectives = sorted(named & problem.measured)
+    results = [
+        {
+            **_time_stamp(trial),
+            "configuration": dict(trial.design),
+            "times": {"benchmark": 1e3 * trial.cost_s, "runtimes": []},
+            "invalidity": _validity(trial),
+            "correctness": 1 if trial.state is State.DONE else 0,
+            "measurements": [
+                {"name": own.get(name, name), "value": value, "unit": problem.metrics[name].unit}
+                for name, value in sorted(trial.metrics.items())
+                if name in problem.measured
+            ],
+            "objectives": [own.get(name, name) for name in objectives],
+        }
+        for trial in trials
+        if trial.state in (State.DONE, State.FAILED, State.INFEASIBLE)
+    ]
+    value = {"results": results, "schema_version": _VERSION}
+    return json.dumps({**value, "metadata": {"timeunit": "milliseconds"}}, indent=1) + "\n"
+
+
+def _time_stamp(trial: Trial) -> dict[str, str]:
+    at = trial.finished_at
+    return {} if at is None else {"timestamp": datetime.fromtimestamp(at, UTC).isoformat()}
+
+
+def _validity(trial: Trial) -> str:
+    match trial.state:
+        case State.DONE:
+            return _CORRECT
+        case State.INFEASIBLE:
+            return _CONSTRAINTS
+        case _:
+            fault = trial.fault
+            if fault is not None and fault.kind == "timeout":
+                return _TIMED_OUT
+            is_build = fault is not None and fault.reason.startswith("the build")
+            return _COMPILE if is_build else _RUNTIME
 
 
 def _full_names(metrics: Iterable[str]) -> dict[str, str]:

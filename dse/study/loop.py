@@ -140,10 +140,14 @@ class Loop:
             elif not over and (self._idle or self._is_awaiting_others()):
                 self._pause()
             else:
-                self._learn()
-                self._suggester.record()
+                self._end()
                 return reason
         return ended
+
+    def _end(self) -> None:
+        self._learn()
+        self._folders.remove_retired()
+        self._suggester.record()
 
     @property
     def _room(self) -> int:
@@ -194,7 +198,7 @@ class Loop:
             self._waiting += self._holding.taken(room, own)
         else:
             self._waiting += self._asker.take(room, own)
-            self._folders.forget(self._note_news())  # a take that gives trials reads the record
+            self._folders.retire(self._note_news())  # a take that gives trials reads the record
 
     def _ask(self) -> str:
         """Ask for new designs if any driver needs some; return why the study ends, else ``''``.
@@ -324,6 +328,7 @@ class Loop:
 
     def _collect(self) -> None:
         """Collect and store finished evaluations; wait only briefly if more can be started."""
+        self._folders.remove_retired()
         called_s = self.clock.now_s()
         wait_s = self._pause_for_s
         outcomes = self.executor.collect(wait_s if self._room > 0 else None)
@@ -375,7 +380,7 @@ class Loop:
         changed = bool(news) or len(self.ledger.trials) > known
         self._pause_s = _SHORTEST_S if changed else min(2 * self._pause_s, _LONGEST_S)
         self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
-        self._folders.forget(self._note_news())
+        self._folders.retire(self._note_news())
 
     def _note_news(self, reported: int = 0) -> Sequence[Trial]:
         """Update counts and costs for newly finished trials, in recorded order; return the trials.

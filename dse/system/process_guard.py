@@ -15,9 +15,11 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import IO, Self
 
@@ -81,6 +83,15 @@ class Warden:
         leftovers = {"group": group, "mark": mark, "processes": known, "folder": folder}
         os.write(self._pipe.fileno(), f"{json.dumps(leftovers)}\n".encode())
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the warden still runs; it may have been killed from outside."""
+        return self._process.poll() is None
+
+    def disown(self) -> None:
+        """Close this process's end of the pipe, after a fork: the parent's warden stays."""
+        self._pipe.close()
+
     def close(self) -> None:
         """Start the cleanup now, and wait for it for a limited time."""
         self._pipe.close()
@@ -94,6 +105,57 @@ class Warden:
         self._process.kill()
         self._process.wait()
         self._pipe.close()
+
+
+class WardenPool:
+    """Wardens that are kept between programs, because starting one takes longer than many kernels.
+
+    They end with the pool. A copy in another process, pickled or forked, starts wardens of its own.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[Warden] = []
+        weakref.finalize(self, _dismiss, self._free, os.getpid())
+        if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+            os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))
+
+    def __reduce__(self) -> tuple[type[WardenPool], tuple[()]]:
+        return WardenPool, ()
+
+    @contextmanager
+    def lend(self) -> Iterator[Warden]:
+        """Lend a warden to one thread; it is kept unless the block raises."""
+        warden = self._take()
+        try:
+            yield warden
+            warden.watch()
+        except BaseException:
+            warden.__exit__()
+            raise
+        self._free.append(warden)
+
+    def _take(self) -> Warden:
+        with suppress(IndexError):
+            while True:
+                warden = self._free.pop()
+                if warden.is_alive:
+                    return warden
+                warden.__exit__()
+        return Warden()
+
+
+def _dismiss(free: list[Warden], owner: int) -> None:
+    if os.getpid() == owner:
+        while free:
+            free.pop().__exit__()
+
+
+def _disown(pool: weakref.ref[WardenPool]) -> None:
+    """Give up a forked copy of a pool: an open pipe would hide the parent's death."""
+    copied = pool()
+    free = [] if copied is None else copied._free  # noqa: SLF001 - of the same module
+    while free:
+        free.pop().disown()
 
 
 @dataclass(frozen=True, slots=True)

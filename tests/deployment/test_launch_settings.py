@@ -81,7 +81,8 @@ def deploy(*words):
 def round_trip(program, settings, extension):
     rules, launcher = program_rules(program), LAUNCHERS[program]
     made = encode_settings(rules, settings, program)
-    flags = decode_flags(encode_flags(made.flags, launcher, extension), extension)
+    content = encode_flags(made.flags, launcher, extension)
+    flags = decode_flags(content, extension, launcher.manifest)
     return made, decode_settings(rules, flags, list(made.expressed))
 
 
@@ -122,7 +123,14 @@ def settings_of(draw, program):
                 found[rule.setting] = literal_of(next(iter(rule.values)))
             case "all-or-one":
                 found[rule.setting] = 1
-    return found
+    return found | draw(_prefill(program, found))
+
+
+def _prefill(program, found):
+    """Return a strategy of the replicas that settings of prefill are for."""
+    needed = program == "dynamo" and any(name.startswith("prefill_") for name in found)
+    replicas = st.fixed_dictionaries({"prefill_replicas": st.integers(1, 9)})
+    return replicas if needed else st.just({})
 
 
 FORMATS = [(name, one) for name, launcher in LAUNCHERS.items() for one in launcher.extensions]
@@ -135,6 +143,57 @@ def test_a_file_gives_back_the_settings(program, extension, data):
     made, back = round_trip(program, settings, extension)
     assert made.missing == {}
     assert back == settings
+
+
+def test_accelerate_gets_the_keys_that_its_configurations_need():
+    settings = {"devices": 8, "zero": 3, "number_format": "bf16", "compile": False}
+    made = encode_settings(program_rules("accelerate"), settings, "accelerate")
+    file = yaml.safe_load(encode_flags(made.flags, LAUNCHERS["accelerate"], ".yaml"))
+    assert file == {
+        "compute_environment": "LOCAL_MACHINE",
+        "distributed_type": "DEEPSPEED",
+        "mixed_precision": "bf16",
+        "use_cpu": False,
+        "debug": False,
+        "num_processes": 8,
+        "deepspeed_config": {"zero_stage": 3},
+        "dynamo_config": {"dynamo_backend": "NO"},
+    }
+
+
+def test_a_deployment_has_the_flags_the_replicas_and_the_accelerators():
+    made = encode_settings(program_rules("kubernetes"), {**VLLM, "replicas": 3}, "kubernetes")
+    file = yaml.safe_load(encode_flags(made.flags, LAUNCHERS["kubernetes"], ".yaml"))
+    (container,) = file["spec"]["template"]["spec"]["containers"]
+    assert file["spec"]["replicas"] == 3
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+    assert container["args"][:6] == [
+        *("--tensor-parallel-size", "4", "--data-parallel-size", "2"),
+        *("--enable-expert-parallel", "--max-num-seqs"),
+    ]
+    assert file["spec"]["selector"]["matchLabels"] == file["spec"]["template"]["metadata"]["labels"]
+
+
+def test_prefill_workers_have_the_flags_of_decode_and_their_own():
+    settings = {"tp": 8, "replicas": 2, "prefill_replicas": 3, "prefill_tp": 2, "prefill_pp": 0}
+    made, back = round_trip("dynamo", settings, ".yaml")
+    services = yaml.safe_load(encode_flags(made.flags, LAUNCHERS["dynamo"], ".yaml"))["spec"][
+        "services"
+    ]
+    prefill = services["VllmPrefillWorker"]
+    words = prefill["extraPodSpec"]["mainContainer"]["args"]
+    assert back == settings
+    assert (prefill["replicas"], prefill["resources"]["limits"]["gpu"]) == (3, "2")
+    assert words[-4:] == ["--tensor-parallel-size", "8", "--tensor-parallel-size", "2"]
+    assert services["VllmDecodeWorker"]["resources"]["limits"]["gpu"] == "8"
+
+
+def test_a_graph_without_prefill_replicas_has_one_kind_of_worker():
+    settings = {"tp": 2, "replicas": 4, "prefill_replicas": 0, "prefill_tp": 0}
+    made, back = round_trip("dynamo", settings, ".yaml")
+    content = encode_flags(made.flags, LAUNCHERS["dynamo"], ".yaml")
+    assert back == settings
+    assert list(yaml.safe_load(content)["spec"]["services"]) == ["Frontend", "VllmDecodeWorker"]
 
 
 def test_a_script_quotes_its_words():

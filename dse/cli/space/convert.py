@@ -35,10 +35,11 @@ class ConversionTarget(StrEnum):
 
 
 class Origin(StrEnum):
-    """Tool that wrote the file to import: ConfigSpace or Optuna."""
+    """Tool that wrote the file to import."""
 
     CONFIGSPACE = "configspace"
     OPTUNA = "optuna"
+    KERNEL_TUNER = "kernel-tuner"
 
 
 def export(
@@ -74,7 +75,10 @@ def export(
 
 def import_(
     file: Annotated[
-        str, typer.Argument(help="JSON file of ConfigSpace or Optuna.", show_default=False)
+        str,
+        typer.Argument(
+            help="JSON file of ConfigSpace, Optuna or Kernel Tuner (T1).", show_default=False
+        ),
     ],
     *,
     origin: Annotated[
@@ -86,7 +90,7 @@ def import_(
     path: OutputOption = None,
     output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
-    """Read a space of ConfigSpace or Optuna, and write it as a space file.
+    """Read a space of ConfigSpace, Optuna or Kernel Tuner (T1), and write it as a space file.
 
     Features that a space file cannot express, such as weights, are reported.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import Literal, get_args
 
 from dse.core.values import Value
 from dse.errors import SpecError, StudyError, nearest
-from dse.interop.launch.launch_files import literal_of
+from dse.interop.launch.launch_files import LAUNCHERS, literal_of
 
 Kind = Literal["number", "switch", "inverse", "choice", "only", "all-or-one", "absent"]
 Flags = Mapping[str, Value]
 
 # Source: the parsers of vLLM 0.32 and SGLang 0.5.23; llama.cpp, tools/server/README.md;
 # DeepSpeed 0.19, docs/_pages/config-json.md; TensorRT-LLM 1.0, commands/trtllm-serve;
+# Accelerate 1.15, commands/config; NVIDIA Dynamo 1.6 and Kubernetes: see manifests.py;
 # Megatron-LM of August 2026, megatron/training/arguments.py (full recomputation needs a method)
 _TABLE = Path(__file__).with_name("flags.csv")
 _COLUMNS = ("setting", "flag", "kind", "values")
@@ -163,7 +164,14 @@ def program_rules(program: str) -> tuple[FlagRule, ...]:
     """Return the rules of a program of ours."""
     with _TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return tuple(_rule(row, _TABLE, 0) for row in rows if row["target"] in (program, _EVERY))
+    targets = (program, LAUNCHERS[program].engine, _EVERY)
+    own = sorted((row for row in rows if row["target"] in targets), key=_order(targets))
+    return tuple(_rule(row, _TABLE, 0) for row in own)
+
+
+def _order(targets: Sequence[str]) -> Callable[[Mapping[str, str]], int]:
+    """Return a key that sorts rows: the program's own, then its engine's, then everybody's."""
+    return lambda row: targets.index(row["target"])
 
 
 def read_rules(table: Path) -> tuple[FlagRule, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import yaml
 
 from dse.core.values import Value
 from dse.errors import StudyError
+from dse.interop.launch.manifests import Manifest, decode_manifest, encode_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +24,26 @@ class Launcher:
         command: the words before the flags; the user's arguments follow the flags.
         extensions: extensions of the files that it reads, the usual one first.
         negates: whether a false switch is ``--no-FLAG`` and not the absence of the flag.
+        engine: the program whose flags it takes, too.
+        manifest: the kind of Kubernetes manifest that is written in place of a configuration.
+        required: keys that each configuration has, unless a setting gives them.
+        implied: a prefix of flags, and a key with its value that such flags need.
     """
 
     command: tuple[str, ...]
     extensions: tuple[str, ...]
     negates: bool = False
+    engine: str = ""
+    manifest: Manifest | None = None
+    required: Mapping[str, Value] = field(default_factory=dict)
+    implied: tuple[str, str, Value] | None = None
+
+    def complete(self, flags: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the flags with the keys that a configuration needs beside them."""
+        whole = {**self.required, **flags}
+        if self.implied and any(name.startswith(self.implied[0]) for name in flags):
+            whole[self.implied[1]] = self.implied[2]
+        return whole
 
 
 _LITERALS: Mapping[str, Value] = {"true": True, "false": False}
@@ -41,6 +57,25 @@ LAUNCHERS: Mapping[str, Launcher] = {
     "tensorrt-llm": Launcher(command=("trtllm-serve",), extensions=(".sh",)),
     "megatron": Launcher(command=(), extensions=(".sh",)),
     "deepspeed": Launcher(command=(), extensions=(".json",), negates=True),
+    "accelerate": Launcher(
+        command=(),
+        extensions=(".yaml",),
+        negates=True,
+        required={
+            "compute_environment": "LOCAL_MACHINE",
+            "distributed_type": "MULTI_GPU",
+            "mixed_precision": "no",
+            "use_cpu": False,
+            "debug": False,
+        },
+        implied=("deepspeed_config.", "distributed_type", "DEEPSPEED"),
+    ),
+    "kubernetes": Launcher(
+        command=(), extensions=(".yaml",), negates=True, engine="vllm", manifest="kubernetes"
+    ),
+    "dynamo": Launcher(
+        command=(), extensions=(".yaml",), negates=True, engine="vllm", manifest="dynamo"
+    ),
 }
 """Programs whose flags are in ``flags.csv``, by the name that ``dse deploy --to`` takes."""
 
@@ -59,7 +94,13 @@ def encode_flags(flags: Mapping[str, Value], launcher: Launcher, extension: str)
             f"no launch settings are written as {extension or 'a file without extension'}",
             hint=f"-o FILE{' or -o FILE'.join(launcher.extensions)}",
         )
-    given = {name: one for name, one in flags.items() if launcher.negates or one is not False}
+    if launcher.manifest:
+        return encode_manifest(flags, launcher.manifest)
+    given = {
+        name: one
+        for name, one in launcher.complete(flags).items()
+        if launcher.negates or one is not False
+    }
     if extension == ".sh":
         return _script(given, launcher.command)
     nested = _nest(given)
@@ -71,8 +112,12 @@ def encode_flags(flags: Mapping[str, Value], launcher: Launcher, extension: str)
     return text.encode()
 
 
-def decode_flags(content: bytes, extension: str) -> dict[str, Value]:
+def decode_flags(
+    content: bytes, extension: str, manifest: Manifest | None = None
+) -> dict[str, Value]:
     """Return the flags in the contents of a file that :func:`encode_flags` made."""
+    if manifest:
+        return _flags_of_manifest(content, manifest)
     if extension == ".sh":
         return _flags_of_words(shlex.split(content.decode(), comments=True))
     return dict(_flatten(yaml.safe_load(content) or {}, ()))
@@ -99,6 +144,17 @@ def _flags_of_words(words: Sequence[str]) -> dict[str, Value]:
         elif word.startswith("--"):
             is_switch = after.startswith(("--", "$")) or after == "\n"
             found[word.removeprefix("--")] = True if is_switch else literal_of(after)
+    return found
+
+
+def _flags_of_manifest(content: bytes, manifest: Manifest) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for name, part in decode_manifest(content, manifest).items():
+        group = name.removesuffix("words")
+        if isinstance(part, int):
+            found[name] = part
+        else:
+            found |= {f"{group}{flag}": one for flag, one in _flags_of_words(part).items()}
     return found
 
 

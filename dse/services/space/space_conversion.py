@@ -10,12 +10,13 @@ from dse.core.space import DesignSpace
 from dse.interop.configspace import configspace
 from dse.interop.conversion import SpaceExport, SpaceImport
 from dse.interop.optuna import distributions as optuna
+from dse.interop.tuning_space import KEY, read_t1
 from dse.report.schemas.space_schema import Differing
 from dse.schema.space.export.space_writer import format_space
 from dse.schema.space.parameters.number_text import spell_number
 
 Target = Literal["yaml", "configspace", "optuna"]
-Origin = Literal["configspace", "optuna"]
+Origin = Literal["configspace", "optuna", "kernel-tuner"]
 
 
 def convert_space(
@@ -50,23 +51,25 @@ def convert_space(
 
 
 def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
-    """Return the search space that a JSON text of ConfigSpace or Optuna describes.
+    """Return the search space that a JSON text of another tool describes.
 
     Args:
         text: the JSON text.
         file: file name for error messages.
-        origin: the tool that wrote the text, ``configspace`` or ``optuna``; by default recognised
-            by the keys of the JSON.
+        origin: the tool that wrote the text, ``configspace``, ``optuna`` or ``kernel-tuner`` (its
+            format T1); by default recognised by the keys of the JSON.
 
     Raises:
         SpecError: the text is not of that tool's format, or is inconsistent.
     """
-    listed = '"hyperparameters"' in text  # only ConfigSpace has that key
-    match origin or ("configspace" if listed else "optuna"):
+    keys: dict[str, Origin] = {'"hyperparameters"': "configspace", f'"{KEY}"': "kernel-tuner"}
+    match origin or next((tool for key, tool in keys.items() if key in text), "optuna"):
         case "configspace":
             return configspace.read_configspace(text, file)
         case "optuna":
             return optuna.read_distributions(text, file)
+        case "kernel-tuner":
+            return read_t1(text, file)
 
 
 def differing(old: DesignSpace, new: DesignSpace) -> Differing:

@@ -88,7 +88,8 @@ def write_settings(program: Program, made: LaunchSettings, file: Path) -> None:
     """
     extension = extension_of(file)
     content = encode_flags(made.flags, program.launcher, extension)
-    back = decode_settings(program.rules, decode_flags(content, extension), list(made.expressed))
+    flags = decode_flags(content, extension, program.launcher.manifest)
+    back = decode_settings(program.rules, flags, list(made.expressed))
     changed = [name for name, value in made.expressed.items() if back.get(name) != value]
     if changed:
         raise StudyError(

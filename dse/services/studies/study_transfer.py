@@ -13,6 +13,7 @@ from dse.interop.archive.archive import restore
 from dse.interop.archive.stream import open_stream, open_trials
 from dse.interop.archive.study_record import Record, about
 from dse.interop.found_trials import ExternalTrial, read_table
+from dse.interop.kernel_tuner import write_t4
 from dse.interop.merge import merge_records
 from dse.interop.optuna.optuna_storage import read_study, write_study
 from dse.protocols import Storage
@@ -37,7 +38,8 @@ def write_study_export(
 ) -> Exported:
     """Export a study to one file.
 
-    ``.jsonl`` and ``.parquet`` hold the complete study, ``.csv`` only its trials.
+    ``.jsonl`` and ``.parquet`` hold the complete study, ``.csv`` only its trials, and ``.json`` its
+    measurements as results of Kernel Tuner (T4).
 
     Args:
         study: the study.
@@ -49,12 +51,16 @@ def write_study_export(
         StorageError: the file cannot be written, or has another ending.
     """
     study_name = name or study.name
+    if file.suffix == ".json":
+        trials = study.trials
+        write_whole(file, write_t4(study.problem, trials))
+        return _build_export_result(study_name, len(trials), str(file))
     if file.suffix == ".csv":
         names = names_of(study)
-        with open_trials(study.storage, study.name) as trials:
-            sheets = trials_sheets(study.problem, trials)
+        with open_trials(study.storage, study.name) as stream_of_trials:
+            sheets = trials_sheets(study.problem, stream_of_trials)
             write_whole(file, csv_texts(sheets if with_machine else map(names.sheet, sheets)))
-            return _build_export_result(study_name, trials.size, str(file))
+            return _build_export_result(study_name, stream_of_trials.size, str(file))
     with open_stream(study.storage, study.name) as stream:
         spec = storageless(stream.spec)
         shown = replace(stream, study=study_name, spec=spec, about=about(study.problem))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, insert, select, update
 
 from dse.core.trial import State, Summary, Trial
 from dse.core.trials import Trials
@@ -25,6 +25,12 @@ Study = Row[Any]
 """Row of ``dse_studies``: a study's id, name, and numbers of rows in the other tables."""
 
 COUNTS = ("trials", "finished", "events", "asks", "attempts", "reports", "drivers")
+_COUNT = (  # built once, as it is executed several times for each trial
+    update(studies)
+    .where(studies.c.id == bindparam("of"))
+    .values({name: bindparam(name) for name in (*COUNTS, "counted")})
+)
+_TRIALS = select(*(trials.c[name] for name in COLUMNS)).order_by(trials.c.number)
 _CHUNK = 10_000
 """Values per query: SQLite accepts at most 32,766 (https://www.sqlite.org/limits.html)."""
 
@@ -47,12 +53,21 @@ def name_of(number: int, name: object) -> str:
 
 def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | None:
     """Return columns of a study's row without a check for damage; ``None`` without a row."""
-    wanted = select(*(studies.c[name] for name in ("id", "name", *columns)))
-    found = connection.execute(wanted.where(studies.c.name == study)).one_or_none()
+    by_name, by_id = _study_queries(tuple(columns))
+    found = connection.execute(by_name, {"of": study}).one_or_none()
     if found is None and study[:1] == "#" and study[1:].isdecimal():
-        unnamed = connection.execute(wanted.where(studies.c.id == int(study[1:]))).one_or_none()
+        unnamed = connection.execute(by_id, {"of": int(study[1:])}).one_or_none()
         found = None if unnamed is None or isinstance(unnamed.name, str) else unnamed
     return found
+
+
+@cache
+def _study_queries(columns: tuple[str, ...]) -> tuple[Select[Any], Select[Any]]:
+    """Return the queries of a study's row by its name and by its id, built once."""
+    wanted = select(*(studies.c[name] for name in ("id", "name", *columns)))
+    places = (studies.c.name, studies.c.id)
+    by_name, by_id = (wanted.where(one == bindparam("of")) for one in places)
+    return by_name, by_id
 
 
 def require_study(connection: Connection, study: str) -> Study:
@@ -109,7 +124,7 @@ def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> No
     """Update the numbers of rows in a study's own row, and their checksum."""
     now = {name: counts.get(name, getattr(study, name)) for name in COUNTS}
     total = checksum(study.id, study.name, *now.values())
-    connection.execute(update(studies).where(studies.c.id == study.id).values(**now, counted=total))
+    connection.execute(_COUNT, {"of": study.id, **now, "counted": total})
 
 
 def put(connection: Connection, study: Study, new: Sequence[Mapping[str, Any]]) -> None:
@@ -249,11 +264,7 @@ def _pages(
 
     Creating SQLAlchemy's row objects would add a tenth to the reading time.
     """
-    wanted = (
-        select(*(trials.c[name] for name in COLUMNS))
-        .where(trials.c.study == study.id, which)
-        .order_by(trials.c.number)
-    )
+    wanted = _TRIALS.where(trials.c.study == study.id, which)
     found = connection.execute(wanted.with_for_update() if locked else wanted)
     return iter(partial(found.cursor.fetchmany, _CHUNK), [])
 

@@ -27,7 +27,7 @@ from dse.evaluation.process_exit import (
 )
 from dse.evaluation.reporting import report
 from dse.protocols import EVERYTHING
-from dse.system.process_guard import Warden, run_mark
+from dse.system.process_guard import Warden, WardenPool, run_mark
 from dse.system.process_tree import end_marked
 from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
 from dse_evaluators.generic.build_step import FOLDER, build_step_of, fill_in, names_in
@@ -128,6 +128,7 @@ class Command:
         self._names = frozenset() if self._build is None else names_in(self._program.run)
         self._timeout_s = seconds_of("timeout", timeout)
         self._repeats = _repeats_of(repeats)
+        self._wardens = WardenPool()
 
     @property
     def starts(self) -> tuple[str, ...]:
@@ -152,7 +153,7 @@ class Command:
                 raise SpecError(f"{option} names {name!r}, no parameter of it", hint=hint)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        with Warden() as warden:
+        with self._wardens.lend() as warden:
             answers = [self._measure_design(batch.row(row), warden) for row in range(len(batch))]
         return columns_of(answers, tuple(self.provides))
 
