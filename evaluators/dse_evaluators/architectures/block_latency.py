@@ -25,13 +25,13 @@ from dse_evaluators.architectures.blocks import (
     find_misfit,
     parse_block,
 )
+from dse_evaluators.architectures.call_clock import CallTiming
 from dse_evaluators.compression.template import Template
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.generic.options import seconds_of, texts_of
+from dse_evaluators.generic.options import texts_of
 from dse_evaluators.one_by_one import Found, one_by_one
 
 MEASURES = ("missing", "nothing", "network")
-CLOCKS = ("wall", "processor")
 _METRICS = (
     Metric("latency", "s", goal="minimize"),
     Metric("macs", goal="minimize"),
@@ -102,13 +102,9 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
             raise PluginError(
                 f"measure cannot be {self.measure!r}", hint=nearest(str(self.measure), MEASURES)
             )
-        if self.clock not in CLOCKS:
-            raise PluginError(
-                f"clock cannot be {self.clock!r}", hint=nearest(str(self.clock), CLOCKS)
-            )
         if self.batch < 1 or not self._templates:
             raise PluginError("a network has a block at least, and batch is a whole number above 0")
-        self._limit_s = seconds_of("limit", self.limit)
+        self._timing = CallTiming.of(self.clock, self.precision, self.limit)
         self._path = Path(self.table) if self.table else cache_folder() / "block-latency.csv"
         if self.table and self.measure == "nothing" and not self._path.is_file():
             raise SpecError(f"there is no table {self.table!r}")
@@ -171,15 +167,9 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
 
     def _time(self, blocks: Sequence[NetworkBlock]) -> BlockTime:
         # Imported here: it takes seconds, and checking a study does not need it.
-        from dse_evaluators.architectures.block_modules import BlockTiming, time_blocks
+        from dse_evaluators.architectures.block_modules import time_blocks
 
-        timing = BlockTiming(
-            batch=self.batch,
-            clock=self.clock,
-            precision=self.precision,
-            limit_s=self._limit_s,
-        )
-        return time_blocks(blocks, timing)
+        return time_blocks(blocks, self.batch, self._timing)
 
     def _read(self) -> dict[str, BlockTime]:
         if not self._path.is_file():

@@ -2,70 +2,26 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dse.evaluation.timing.call_time import time_call
-from dse.evaluation.timing.median_interval import interval_of_median, median_error
 from dse_evaluators.architectures.block_table import BlockTime
 from dse_evaluators.architectures.blocks import NetworkBlock, Sizes
+from dse_evaluators.architectures.call_clock import CallTiming, time_by
 from dse_evaluators.workloads.torch_scope import one_thread
 
-_WARMUP = 3
-_LEAST = 20
-_READING_S = 1e-3
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockTiming:
-    """Images or sequences in a call, the clock, and where its timing ends."""
-
-    batch: int
-    clock: str
-    precision: float
-    limit_s: float
-
-
-def time_blocks(blocks: Sequence[NetworkBlock], timing: BlockTiming) -> BlockTime:
+def time_blocks(blocks: Sequence[NetworkBlock], batch: int, timing: CallTiming) -> BlockTime:
     """Time a forward pass through blocks that follow one another, on one thread in fp32."""
     torch.manual_seed(0)
     network = nn.Sequential(*(build_module(one) for one in blocks)).eval()
-    inputs = torch.randn(timing.batch, *blocks[0].takes)
+    inputs = torch.randn(batch, *blocks[0].takes)
     with one_thread(), torch.inference_mode():
-        if timing.clock == "processor":
-            return _time_by_processor(lambda: network(inputs), timing)
-        found = time_call(
-            lambda: network(inputs), precision=timing.precision, limit_s=timing.limit_s
-        )
-    return BlockTime(latency_s=found.median_s, stderr_s=found.stderr_s)
-
-
-def _time_by_processor(call: Callable[[], object], timing: BlockTiming) -> BlockTime:
-    """Return the median processor time of a call: waiting for a processor does not count.
-
-    The readings are those of :func:`dse.time_call`: as many calls as last 1 ms, until the interval
-    of the median is narrow enough, or the processor time reaches the limit.
-    """
-    for _ in range(_WARMUP):
-        call()
-    begun, readings = time.process_time(), list[float]()
-    while True:
-        start, count = time.process_time(), 0
-        while count == 0 or time.process_time() - start < _READING_S:
-            call()
-            count += 1
-        readings.append((time.process_time() - start) / count)
-        if len(readings) >= _LEAST:
-            taken = np.array(readings)
-            narrow = interval_of_median(taken).relative_half_width <= timing.precision
-            if narrow or time.process_time() - begun >= timing.limit_s:
-                return BlockTime(latency_s=float(np.median(taken)), stderr_s=median_error(taken))
+        latency_s, stderr_s = time_by(lambda: network(inputs), timing)
+    return BlockTime(latency_s=latency_s, stderr_s=stderr_s)
 
 
 def build_module(block: NetworkBlock) -> nn.Module:
