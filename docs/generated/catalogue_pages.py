@@ -26,6 +26,12 @@ FAMILIES: Mapping[str, Family] = {
         "Time, energy and area of a network on one chip. See also [systolic arrays](../../systolic"
         ".md), [GPUs and other devices](../../devices.md) and [workloads](../../workloads.md).",
     ),
+    "architectures": Family(
+        "Architectures: trained networks, supernets, blocks, scaling",
+        "Accuracy, latency and size of networks of a space of architectures. See also [search for "
+        "an architecture](../../how-to/architecture.md) and [latency of your networks]"
+        "(../../how-to/learned.md).",
+    ),
     "clusters": Family(
         "Clusters: training, offloading, collectives, faults, power",
         "Time, memory, energy, cost and carbon of jobs on many devices; [serving](serving.md) has "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.digits_cnn import load_weights
-from dse_evaluators.workloads.images import halve_examples
-from dse_evaluators.workloads.layers import DIGITS_CNN
+from dse_evaluators.workloads.images import ImageDataset, halve_examples
+from dse_evaluators.workloads.layers import DIGITS_CNN, Layer
 from dse_evaluators.workloads.network import (
     Affines,
     NetworkStage,
@@ -52,13 +52,11 @@ def reference(model: str, split: Split = "search") -> Reference:
     return MAKERS[model](split)
 
 
-def _digits_cnn(split: Split) -> Reference:
-    data = digits()
-    search, test = halve_examples(data.held_out)
-    examples = {"search": search, "test": test}[split]
-    network, affines = stages(DIGITS_CNN), load_weights()
-    calibration = torch.tensor(data.calibration.images)
-    images = torch.tensor(examples.images)
+def build_reference(
+    layers: Sequence[Layer], affines: Affines, calibration: Tensor, examples: ImageDataset
+) -> Reference:
+    """Return a network with its outputs on calibration images and on the examples of a split."""
+    network, images = stages(layers), torch.tensor(examples.images)
     outputs = []
     with deterministic(), torch.inference_mode():
         signal = calibration
@@ -75,6 +73,14 @@ def _digits_cnn(split: Split) -> Reference:
         labels=torch.tensor(examples.labels),
         log_probabilities=torch.log_softmax(logits.double(), dim=1),
     )
+
+
+def _digits_cnn(split: Split) -> Reference:
+    data = digits()
+    search, test = halve_examples(data.held_out)
+    examples = {"search": search, "test": test}[split]
+    calibration = torch.tensor(data.calibration.images)
+    return build_reference(DIGITS_CNN, load_weights(), calibration, examples)
 
 
 MAKERS: Mapping[str, Callable[[Split], Reference]] = {"digits-cnn": _digits_cnn}

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dse.errors import PluginError
+from dse.registry import names
 from dse_evaluators.workloads.assets import ASSETS, asset_folder, is_installed
 from dse_evaluators.workloads.magika_files import PACKAGES
 from dse_evaluators.workloads.models import MODELS
@@ -27,8 +28,8 @@ def test_every_file_that_is_read_is_in_the_asset(name, asset):
 
 
 @pytest.mark.parametrize("name", ASSETS)
-def test_the_models_that_an_asset_is_for_are_some(name):
-    assert set(ASSETS[name].used_by) <= set(MODELS)
+def test_what_an_asset_is_for_is_a_model_or_an_evaluator(name):
+    assert set(ASSETS[name].used_by) <= set(MODELS) | set(names("evaluators"))
 
 
 def test_every_package_whose_files_magika_tells_apart_says_so():

@@ -1,0 +1,1 @@
+"""Evaluators of network architectures: tables of trained networks, supernets, blocks, scaling."""

@@ -1,0 +1,91 @@
+"""Table of block latencies: a CSV file that evaluations read, and extend by what they measure."""
+
+from __future__ import annotations
+
+import csv
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+from pathlib import Path
+
+from dse.errors import SpecError
+
+HEADER = ("block", "batch", "machine", "latency", "stderr")
+_NEEDED = ("block", "latency")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockTime:
+    """Seconds of a block, and their standard error."""
+
+    latency_s: float
+    stderr_s: float
+
+
+def read_block_table(path: Path, batch: int, machine: str) -> dict[str, BlockTime]:
+    """Return the time of each block of a table, by its text; the last row of a block counts.
+
+    Rows of another batch or machine are left out; a table without these columns is for any.
+
+    Raises:
+        SpecError: the file lacks a column, or a latency is no number above 0.
+    """
+    with path.open(newline="", encoding="utf-8") as stream:
+        rows = csv.DictReader(stream)
+        columns, listed = rows.fieldnames or (), [*enumerate(rows, start=2)]
+    missing = [name for name in _NEEDED if name not in columns]
+    if missing:
+        raise SpecError(
+            f"{path}:1: the table has no column {missing[0]!r}",
+            hint=f"its columns are {', '.join(HEADER)}; latency is in seconds",
+        )
+    wanted = {"batch": str(batch), "machine": machine}
+    return {
+        " ".join((row["block"] or "").split()): BlockTime(
+            latency_s=_number(row["latency"], path, line),
+            stderr_s=_number(row.get("stderr") or "0", path, line, least=0.0),
+        )
+        for line, row in listed
+        if all((row.get(name) or value) == value for name, value in wanted.items())
+    }
+
+
+def append_block(path: Path, block: str, batch: int, machine: str, time: BlockTime) -> None:
+    """Add a row to a table, and make the table if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        if is_new:
+            writer.writerow(HEADER)
+        writer.writerow([block, batch, machine, f"{time.latency_s:.6g}", f"{time.stderr_s:.3g}"])
+
+
+@lru_cache(maxsize=1)
+def this_machine() -> str:
+    """Return the processor and PyTorch's version, which a time is valid for."""
+    from importlib.metadata import version
+
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = (one.partition(":")[2].strip() for one in lines if one.startswith("model name"))
+    return f"{next(names, platform.processor())}; torch {version('torch')}"
+
+
+def sum_times(times: Mapping[str, BlockTime], blocks: tuple[str, ...]) -> BlockTime:
+    """Return the sum of blocks, each as often as it stands; a repeated one errs each time alike."""
+    each = [times[one] for one in blocks]
+    counts = {one: blocks.count(one) for one in blocks}
+    variance = sum((count * times[one].stderr_s) ** 2 for one, count in counts.items())
+    return BlockTime(latency_s=sum(one.latency_s for one in each), stderr_s=variance**0.5)
+
+
+def _number(text: str | None, path: Path, line: int, least: float = 1e-12) -> float:
+    try:
+        number = float(text or "")
+    except ValueError:
+        number = float("nan")
+    if not (isfinite(number) and number >= least):
+        raise SpecError(f"{path}:{line}: {text!r} is no number of seconds above 0")
+    return number
