@@ -26,15 +26,18 @@ class Quantization:
     """Numbers and scales of a quantized tensor, as a table with a row for each output.
 
     A weight is ``(number - zero_point) * scale``, computed in float32. Consecutive numbers of a row
-    share a scale; ``group`` is how many, and ``None`` means all numbers of a row.
+    share a scale; ``group`` is how many, and ``None`` means all numbers of a row. With
+    ``group_rows``, the groups of as many consecutive rows share it, too.
 
     Args:
         element: type of the numbers: ``int2`` to ``int8``, ``fp8_e4m3`` or ``fp8_e5m2``.
         numbers: the numbers before scaling, (rows, columns). Integers of b bits are in
             [-2^(b-1), 2^(b-1) - 1] without zero points, and in [0, 2^b - 1] with them.
-        scales: (rows, groups in a row), or (1, 1) if all numbers of the tensor share one scale.
+        scales: (rows, groups in a row), with ``group_rows`` (groups of rows, groups in a row), or
+            (1, 1) if all numbers of the tensor share one scale.
         zero_points: whole numbers in the shape of ``scales``; ``None`` without zero points.
-        group: numbers that share a scale.
+        group: numbers of a row that share a scale.
+        group_rows: rows that share a scale.
         scale_type: the narrowest type that holds the scales without rounding.
         scale_rule: ``full-range`` if each scale is the range of its weights over the number of
             steps between codes, each zero point the lower end over the scale, and each number the
@@ -48,6 +51,7 @@ class Quantization:
     group: int | None = None
     scale_type: ScaleType = "float32"
     scale_rule: Literal["full-range", ""] = ""
+    group_rows: int = 1
 
     @property
     def bits(self) -> int:
@@ -56,7 +60,9 @@ class Quantization:
 
     @property
     def granularity(self) -> str:
-        """Which numbers share a scale: ``tensor``, ``channel`` or ``group=32``."""
+        """Which numbers share a scale: ``tensor``, ``channel``, ``group=32`` or ``block=8x32``."""
+        if self.group is not None and self.group_rows > 1:
+            return f"block={self.group_rows}x{self.group}"
         if self.group is not None:
             return f"group={self.group}"
         return "tensor" if len(self.scales) == 1 < len(self.numbers) else "channel"
@@ -66,6 +72,8 @@ class Quantization:
         rows, columns = self.numbers.shape
         if self.group is not None:
             sides = np.repeat(sides, self.group, axis=1)[:, :columns]
+        if self.group_rows > 1:
+            sides = np.repeat(sides, self.group_rows, axis=0)[:rows]
         return np.broadcast_to(sides, (rows, columns))
 
     def decode(self) -> Single:

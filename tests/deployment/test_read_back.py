@@ -70,6 +70,8 @@ def test_the_model_has_the_values_that_are_measured(recipe):
         ("format int4:channel,asym,full-range,scale=fp32", "pack-quantized", 14),
         ("format fp8_e4m3:channel", "float-quantized", 14),
         ("format fp8_e4m3", "float-quantized", 14),
+        ("format fp8_e4m3:block=12x32", "float-quantized", 14),
+        ("format fp8_e4m3:block=128x128,scale=fp32,tail=short", "float-quantized", 14),
     ],
 )
 def test_compressed_tensors_reads_the_weights_bit_for_bit(recipe, format_, modules, tmp_path):
@@ -133,6 +135,7 @@ def test_the_packed_layout_is_that_of_its_description():
         ("format int8:group=32,full-range", "Q8_0"),
         ("format int4:group=32", "Q4_0"),
         ("gptq int4:group=96,full-range", "Q4_0"),
+        ("format int4:block=32x96,tail=short", "Q4_0"),
         ("format bf16", "BF16"),
     ],
 )

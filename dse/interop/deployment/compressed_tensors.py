@@ -33,7 +33,8 @@ Entry = tuple[str, tuple[int, ...], bytes]
 def write_compressed_tensors(model: DeployedModel) -> DeployedFiles:
     """Return a model as a safetensors file, with the ``quantization_config`` of its config.json.
 
-    Integers are ``pack-quantized``: each 32-bit word holds consecutive numbers of a row. Scales are
+    Integers are ``pack-quantized``: each 32-bit word holds consecutive numbers of a row. Floats of
+    8 bits may have a scale for each block of the matrix (strategy ``block``). Scales are
     stored in float32, because the library decodes weights in the type of the scales: they are then
     the weights that the study measured, bit for bit.
 
@@ -159,16 +160,22 @@ def _check_matrix(name: str, tensor: DeployedTensor, stored: Quantization) -> No
     """Check that the layout can hold a quantized tensor.
 
     Raises:
-        StudyError: it is not a matrix, or its last group of a row is shorter than the others.
+        StudyError: it is not a matrix, its last group of a row is shorter than the others, or its
+            numbers share scales as the layout cannot express.
     """
     if tensor.values.ndim != 2:
         nearest = "matrices, or this tensor as 'keep'"
         raise refuse_tensor(name, tensor, TARGET, nearest)
     columns = stored.numbers.shape[1]
+    is_float = stored.element.startswith("fp8")
+    if stored.group_rows > 1:
+        if is_float:
+            return
+        raise refuse_tensor(name, tensor, TARGET, f"{stored.element}:group={stored.group}")
     if stored.group is not None and columns % stored.group:
         nearest = f"{stored.element}:channel, or a group that divides {columns}"
         raise refuse_tensor(name, tensor, TARGET, nearest)
-    if stored.group is not None and stored.element.startswith("fp8"):
+    if stored.group is not None and is_float:
         raise refuse_tensor(name, tensor, TARGET, f"{stored.element}:channel")
 
 
@@ -232,7 +239,9 @@ def e4m3_codes(numbers: NDArray[np.float32]) -> NDArray[np.uint8]:
 def _scheme(stored: Quantization) -> dict[str, Any]:
     """Return a quantization scheme of the library for a tensor, without its targets."""
     is_float = stored.element.startswith("fp8")
+    is_block = stored.group_rows > 1
     granularity = "group" if stored.group is not None else stored.granularity
+    granularity = "block" if is_block else granularity
     if granularity == "tensor" and not is_float:
         granularity = "channel"  # the packed layout has a scale for each row at least
     return {
@@ -241,7 +250,8 @@ def _scheme(stored: Quantization) -> dict[str, Any]:
             "type": "float" if is_float else "int",
             "symmetric": stored.zero_points is None,
             "strategy": granularity,
-            "group_size": stored.group,
+            "group_size": None if is_block else stored.group,
+            "block_structure": [stored.group_rows, stored.group] if is_block else None,
             "dynamic": False,
         },
         "input_activations": None,

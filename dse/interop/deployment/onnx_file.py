@@ -13,6 +13,7 @@ from dse.interop.deployment.deployed_files import (
     check_element,
     pack_nibbles,
     plain_bytes,
+    refuse_tensor,
     signed_numbers,
 )
 from dse.protocols import DeployedModel, DeployedTensor, Quantization
@@ -40,8 +41,8 @@ def write_onnx(model: DeployedModel) -> DeployedFiles:
 
     Raises:
         PluginError: onnx is not installed.
-        StudyError: the evaluator gives no ONNX graph, or a tensor's format is none of int4, int8
-            and fp8_e4m3.
+        StudyError: the evaluator gives no ONNX graph, a tensor's format is none of int4, int8 and
+            fp8_e4m3, or blocks of a matrix have scales.
 
     Source:
         ONNX 1.23, operator ``DequantizeLinear``, version 21.
@@ -55,6 +56,8 @@ def write_onnx(model: DeployedModel) -> DeployedFiles:
     graph = _Graph(onnx, _raise_opset(onnx, model.onnx()))
     for name, tensor in model.tensors.items():
         stored = check_element(name, tensor, TARGET, _ELEMENTS)
+        if not isinstance(stored, str) and stored.group_rows > 1:
+            raise refuse_tensor(name, tensor, TARGET, f"{stored.element}:group={stored.group}")
         if isinstance(stored, str):
             graph.set_plain(name, tensor.values, stored)
         else:

@@ -59,6 +59,7 @@ def _check_rule(name: str, tensor: DeployedTensor, stored: Quantization) -> None
     """
     sign = "" if stored.zero_points is None else "asym,"
     span = "channel" if stored.granularity == "tensor" else stored.granularity
+    span = f"group={stored.group}" if stored.group_rows > 1 else span
     exact = stored.scale_rule == "full-range" and stored.scale_type == "float32"
     divides = stored.group is None or stored.numbers.shape[1] % stored.group == 0
     if exact and divides and span == stored.granularity and tensor.values.ndim == 2:

@@ -19,7 +19,7 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Encoded, Format
 from dse_evaluators.formats.integers import Integers
 from dse_evaluators.formats.lattice import Plain, Shifted
-from dse_evaluators.formats.layout import BlockLayout
+from dse_evaluators.formats.layout import BlockLayout, Tile
 from dse_evaluators.formats.linear import Linear
 from dse_evaluators.formats.minifloat import Minifloat
 from dse_evaluators.formats.names import format_of
@@ -92,7 +92,7 @@ def quantization_of(form: Format, encoded: Encoded) -> Quantization | None:
 
     Args:
         form: the number format; integers, or floats of 8 bits, with a scale for each tensor,
-            channel or group.
+            channel, group or block of the matrix.
         encoded: a tensor of at least two axes, encoded along all axes but the first.
     """
     element = _element(form)
@@ -105,14 +105,16 @@ def quantization_of(form: Format, encoded: Encoded) -> Quantization | None:
     zeros = lattice.zeros if isinstance(lattice, Shifted) else None
     if zeros is None and not isinstance(lattice, Plain):
         return None
-    is_short = isinstance(span, int) and layout.block < layout.length
-    shape = (layout.rows, -(-layout.length // layout.block))
+    is_grouped = isinstance(span, int) and layout.block < layout.length
+    group = layout.block if is_grouped else None
+    shape = (layout.down, layout.across)
     return Quantization(
         element=element,
         numbers=form.grid.values(codes) if zeros is None else codes.astype(np.float32),
         scales=_ones(shape) if lattice.back is None else lattice.back.reshape(shape),
         zero_points=None if zeros is None else zeros.reshape(shape),
-        group=layout.block if is_short else None,
+        group=span.columns if isinstance(span, Tile) else group,
+        group_rows=span.rows if isinstance(span, Tile) else 1,
         scale_type=_scale_type(form),
     )
 

@@ -10,6 +10,7 @@ from dse_evaluators.formats.adaptive import Adaptive
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.integers import Integers
+from dse_evaluators.formats.layout import option_of
 from dse_evaluators.formats.minifloat import Minifloat
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.formats.words import FORMATS, NumberFormat
@@ -87,7 +88,7 @@ def _near(form: Format) -> str:
         if wide:
             return min(wide, key=lambda row: (row.bits, row.exponent)).name
     bits = max(grid.bits, 2)
-    return f"int{bits}:{span}" if isinstance(span, str) else f"int{bits}:group={span}"
+    return f"int{bits}:{option_of(span)}"
 
 
 _FLOATS = {(row.exponent, row.mantissa): row.name for row in FORMATS.values() if row.exponent}

@@ -14,8 +14,29 @@ from dse_evaluators.formats.arrays import Single
 
 Number = TypeVar("Number", bound=np.generic)
 Axis = int | tuple[int, ...] | None
-Span = int | Literal["channel", "tensor"]
-"""Values that share a scale: a number of consecutive ones, a row (channel), or the tensor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """Block of a matrix: values of neighbouring rows and columns that share a scale.
+
+    Source:
+        DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.3.2 (128 x 128 for weights).
+    """
+
+    rows: int = 128
+    columns: int = 128
+
+
+Span = int | Tile | Literal["channel", "tensor"]
+"""Values that share a scale: consecutive ones, a block of a matrix, a row (channel), or all."""
+
+
+def option_of(span: Span) -> str:
+    """Return the option of a format's name for the values that share a scale: ``group=32``."""
+    if isinstance(span, Tile):
+        return f"block={span.rows}x{span.columns}"
+    return span if isinstance(span, str) else f"group={span}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +51,16 @@ class BlockLayout:
     order: tuple[int, ...]  # permutation of the axes; those along which a row runs are last
     rows: int
     length: int  # numbers in a row
-    block: int
+    block: int  # neighbouring numbers of a row that share a scale
+    height: int = 1  # neighbouring rows that share a scale
 
     @staticmethod
     def of(shape: tuple[int, ...], axis: Axis, span: Span, *, short: bool) -> BlockLayout:
         """Return the layout of a tensor of this shape in which ``span`` values share a scale.
 
         Raises:
-            EvaluationError: the tensor is empty, has no such axis, or the length of a row is not a
-                multiple of the block size.
+            EvaluationError: the tensor is empty, has no such axis, or the length of a row or the
+                number of rows is not a multiple of the block size.
         """
         if 0 in shape:
             raise EvaluationError(f"an empty tensor, of shape {shape}, has no numbers to store")
@@ -48,20 +70,38 @@ class BlockLayout:
         rows = math.prod(shape) // length
         if span == "tensor":
             rows, length = 1, rows * length
-        block = span if isinstance(span, int) else length
-        if short:
-            block = min(block, length)  # a longer block would only add padding
+        tile = span if isinstance(span, Tile) else Tile(rows=1, columns=length)
+        block, height = span if isinstance(span, int) else tile.columns, tile.rows
+        if short:  # a longer block would only add padding
+            block, height = min(block, length), min(height, rows)
         elif length % block:
             raise EvaluationError(
                 f"{length} numbers along axis {axis} are no multiple of a block of {block}",
                 hint="add tail=short for a shorter last block",
             )
-        return BlockLayout(shape=shape, order=order, rows=rows, length=length, block=block)
+        elif rows % height:
+            raise EvaluationError(
+                f"{rows} rows along axis {axis} are no multiple of a block of {height} rows",
+                hint="add tail=short for a smaller last block",
+            )
+        return BlockLayout(
+            shape=shape, order=order, rows=rows, length=length, block=block, height=height
+        )
 
     @property
     def blocks(self) -> int:
         """Number of blocks of the tensor."""
-        return self.rows * -(-self.length // self.block)
+        return self.down * self.across
+
+    @property
+    def across(self) -> int:
+        """Number of blocks next to each other in a row."""
+        return -(-self.length // self.block)
+
+    @property
+    def down(self) -> int:
+        """Number of blocks in a column."""
+        return -(-self.rows // self.height)
 
     @property
     def size(self) -> int:
@@ -77,18 +117,25 @@ class BlockLayout:
         self,
         numbers: NDArray[Number],  # (rows, length)
     ) -> NDArray[Number]:
-        """Return each row padded with zeros and cut into blocks, (blocks, block size)."""
-        missing = -self.length % self.block
-        if missing:
-            numbers = np.pad(numbers, ((0, 0), (0, missing)))
-        return numbers.reshape(self.blocks, self.block)
+        """Return rows padded with zeros and cut into blocks, (blocks, block size)."""
+        missing = -self.rows % self.height, -self.length % self.block
+        if any(missing):
+            numbers = np.pad(numbers, ((0, missing[0]), (0, missing[1])))
+        if self.height > 1:
+            tiles = numbers.reshape(self.down, self.height, self.across, self.block)
+            numbers = tiles.swapaxes(1, 2)
+        return numbers.reshape(self.blocks, self.height * self.block)
 
     def cut(
         self,
         table: NDArray[Number],  # (blocks, block)
     ) -> NDArray[Number]:
         """Return the blocks joined into rows without padding, (rows, length)."""
-        return table.reshape(self.rows, -1)[:, : self.length]
+        if self.height > 1:
+            tiles = table.reshape(self.down, self.across, self.height, self.block)
+            table = tiles.swapaxes(1, 2)
+        joined = table.reshape(self.down * self.height, -1)
+        return joined[: self.rows, : self.length]
 
     def restore(
         self,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from dse.errors import SpecError
 from dse_evaluators.formats.affine import AffineScaling
-from dse_evaluators.formats.layout import Span
+from dse_evaluators.formats.layout import Span, Tile
 from dse_evaluators.formats.linear import Linear, Measure
 from dse_evaluators.formats.request import FormatSpec
 from dse_evaluators.formats.scaling import Scaling
 from dse_evaluators.formats.stored import STORED
 
-SPANS: tuple[Literal["tensor", "channel", "group"], ...] = ("tensor", "channel", "group")
+Reach = Literal["tensor", "channel", "group", "block"]
+SPANS: tuple[Reach, ...] = ("tensor", "channel", "group", "block")
 MEASURES: tuple[Measure, ...] = ("max", "percentile", "mse", "rms")
 SCALED = (*SPANS, *MEASURES, "scale")
 
@@ -20,16 +22,38 @@ LONGEST = 1 << 20
 
 
 def span(request: FormatSpec, default: Span) -> Span:
-    """Return how many values share a scale by a format's options: number, tensor or channel."""
+    """Return which values share a scale by a format's options: number, tile, tensor or channel."""
     match request.one_of(SPANS):
         case "group":
             return request.number("group", (1, LONGEST), 32)
+        case "block":
+            return _tile(request)
         case "tensor":
             return "tensor"
         case "channel":
             return "channel"
         case None:
             return default
+
+
+def _tile(request: FormatSpec) -> Tile:
+    """Return the block of a matrix of the option ``block=128x128``, which is also its default.
+
+    Raises:
+        SpecError: the option is not two whole numbers, or one is out of range.
+    """
+    written = request.options["block"]
+    if not written:
+        return Tile()
+    found = re.fullmatch(r"(-?\d+)x(-?\d+)", written)
+    if found is None:
+        raise SpecError(
+            f"in the format {request.text!r}, block is {written!r}",
+            hint="rows and columns of a block of the matrix, as in block=128x128",
+        )
+    rows = request.whole("the rows of block", found[1], (1, LONGEST), letter="block=")
+    columns = request.whole("the columns of block", found[2], (1, LONGEST), letter=f"{rows}x")
+    return Tile(rows=rows, columns=columns)
 
 
 def block(request: FormatSpec, default: int) -> int:

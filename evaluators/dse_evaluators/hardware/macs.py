@@ -14,6 +14,7 @@ from dse_evaluators.accelerators.technology import (
     Operation,
 )
 from dse_evaluators.formats.elements import element_of
+from dse_evaluators.formats.layout import Tile
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.formats.shared_exponent import SharedExponent
 from dse_evaluators.formats.words import FORMATS, NumberFormat
@@ -69,7 +70,8 @@ class Mac:
 def word_of(name: str) -> MacOperand:
     """Return the multiplier operand of a number format, such as ``int8`` or ``mxfp4``.
 
-    A scale for a row or for the entire tensor is applied once to a result, and is not counted.
+    A scale for a row or for the entire tensor is applied once to a result, and is not counted. A
+    sum of products has a scale for each width of a block of the matrix, as ``block=128x128``.
 
     Raises:
         SpecError: there is no multiplier for the format.
@@ -77,10 +79,11 @@ def word_of(name: str) -> MacOperand:
     if name in WORDS:
         return WORDS[name]
     element, scaling = element_of(name), format_of(name).scaling
-    if not isinstance(scaling.span, int):
+    width = scaling.span.columns if isinstance(scaling.span, Tile) else scaling.span
+    if not isinstance(width, int):
         return MacOperand(element=element)
     steps = _EXPONENTS if isinstance(scaling, SharedExponent) else _SCALES
-    return MacOperand(element=element, block=scaling.span, scale_steps=steps)
+    return MacOperand(element=element, block=width, scale_steps=steps)
 
 
 def mac_of(weight: MacOperand, activation: MacOperand) -> Mac:

@@ -17,6 +17,7 @@ SCALED = [
     "int4:channel,asym",
     "int4:channel,full-range",
     "fp8_e4m3:channel",
+    "fp8_e4m3:block=128x128,tail=short",
     "int4:group=32,asym,tail=short",
     "mx:e2m3,tail=short",
     "nvfp4:tail=short",

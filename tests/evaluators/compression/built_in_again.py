@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from dse_evaluators.workloads import judging, minilm
 from dse_evaluators.workloads.character_lm import _STARTS, CONTEXT
+from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.network import passed_on, stages
 from dse_evaluators.workloads.shakespeare import plays, windows
@@ -25,17 +26,18 @@ Options = Mapping[str, Any]
 class Images(nn.Module):
     """Convolutional network of a layer table."""
 
-    def __init__(self, built_in: Any) -> None:
+    def __init__(self, parameters: Mapping[str, np.ndarray], layers: Sequence[Layer]) -> None:
         super().__init__()
-        self.stages = stages(built_in.layers)
-        for stage, affine in zip(self.stages, built_in.affines, strict=True):
-            shape = affine.weight.shape
+        self.stages = stages(layers)
+        for stage in self.stages:
+            weight, bias = (parameters[f"{stage.name}.{part}"] for part in ("weight", "bias"))
+            shape = weight.shape
             own: nn.Module = (
                 nn.Linear(shape[1], shape[0])
                 if stage.dense
                 else nn.Conv2d(shape[1], shape[0], shape[2:], stage.stride, stage.padding)
             )
-            own.load_state_dict({"weight": affine.weight.clone(), "bias": affine.bias.clone()})
+            own.load_state_dict({"weight": torch.tensor(weight), "bias": torch.tensor(bias)})
             self.add_module(stage.name, own)
 
     def forward(self, signal: Tensor) -> Tensor:
@@ -117,6 +119,61 @@ class Ratings(nn.Module):
         return torch.cat([torch.zeros_like(odds), odds], dim=1)
 
 
+class Words(nn.Module):
+    """Sentence encoder whose sentences of equal length form a batch, without padding."""
+
+    def __init__(self, parameters: Mapping[str, np.ndarray]) -> None:
+        super().__init__()
+        tensors = {name.replace(".", "-"): torch.tensor(x) for name, x in parameters.items()}
+        for name, tensor in tensors.items():
+            layer = name.removesuffix("-weight")
+            if tensor.dim() == 1 and "LayerNorm" in name:
+                self.register_parameter(name, nn.Parameter(tensor))
+            elif tensor.dim() == 2 and layer.endswith("embeddings"):
+                self.add_module(layer, nn.Embedding.from_pretrained(tensor, freeze=False))
+            elif tensor.dim() == 2:
+                self.add_module(layer, _linear(tensor, tensors[f"{layer}-bias"]))
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        ids = input_ids[0].long()
+        lengths = (ids > 0).sum(1)
+        found = torch.zeros(len(ids), 384)
+        for length in lengths.unique():
+            found[lengths == length] = self._encode(ids[lengths == length, :length])
+        return found[None]
+
+    def _encode(self, ids: Tensor) -> Tensor:
+        places = self._layer("embeddings.position_embeddings").weight[: ids.shape[1]]
+        kinds = self._layer("embeddings.token_type_embeddings").weight[0]
+        stream = self._layer("embeddings.word_embeddings")(ids)
+        stream = self._normalize("embeddings", stream + places + kinds)
+        for block in range(6):
+            name = f"encoder.layer.{block}"
+            added = self._attend(f"{name}.attention", stream)
+            stream = self._normalize(f"{name}.attention.output", stream + added)
+            wide = functional.gelu(self._layer(f"{name}.intermediate.dense")(stream))
+            added = self._layer(f"{name}.output.dense")(wide)
+            stream = self._normalize(f"{name}.output", stream + added)
+        return functional.normalize(stream.mean(1), dim=-1)
+
+    def _attend(self, name: str, stream: Tensor) -> Tensor:
+        count, length, _ = stream.shape
+        queries, keys, values = (
+            self._layer(f"{name}.self.{role}")(stream).view(count, length, 12, 32).transpose(1, 2)
+            for role in ("query", "key", "value")
+        )
+        found = functional.scaled_dot_product_attention(queries, keys, values)
+        return self._layer(f"{name}.output.dense")(found.transpose(1, 2).flatten(2))
+
+    def _normalize(self, name: str, stream: Tensor) -> Tensor:
+        name = name.replace(".", "-")
+        gain, shift = (getattr(self, f"{name}-LayerNorm-{x}") for x in ("weight", "bias"))
+        return functional.layer_norm(stream, (384,), gain, shift, 1e-12)
+
+    def _layer(self, name: str) -> nn.Module:
+        return self.get_submodule(name.replace(".", "-"))
+
+
 class Sentences(nn.Module):
     """Mean of the last hidden states of an encoder over a sentence's tokens, of length 1."""
 
@@ -144,7 +201,33 @@ def images_again(name: str) -> Options:
         {part: one.images for part, one in parts.items()},
         {part: one.labels for part, one in parts.items()},
     )
-    return {"model": Images(built_in), "data": data, "quality": list(judging.CLASSIFIER)}
+    return {
+        "model": Images(built_in.parameters, built_in.layers),
+        "data": data,
+        "quality": list(judging.CLASSIFIER),
+    }
+
+
+def exported(name: str, folder: Path, options: Options) -> Options:
+    """Return options with the model and its data in files: a function, and arrays without code."""
+    made, data = type(options["model"]), dict(options["data"])
+    np.savez(folder / "weights.npz", **workload_of(name).parameters)
+    call = f"{made.__name__}(dict(numpy.load({str(folder / 'weights.npz')!r})))"
+    if made is Images:
+        table = f"{name.upper().replace('-', '_')}"
+        call = f"{call[:-1]}, layers.{table})"
+    (folder / "net.py").write_text(
+        f"import numpy\nfrom dse_evaluators.workloads import layers\n"
+        f"from {__name__} import {made.__name__}\n\n\ndef make():\n    return {call}\n"
+    )
+    inputs = data.pop("inputs")
+    named = inputs if isinstance(inputs, Mapping) else {"inputs": inputs}
+    np.savez(folder / "data.npz", **named, **data)
+    source: dict[str, Any] = {"file": str(folder / "data.npz")}
+    if named is inputs:
+        source["inputs"] = list(named)
+    model = {"python": f"{folder}/net.py:make"}
+    return {**options, "model": model, "data": source}
 
 
 def images_exported(name: str, folder: Path) -> Options:
@@ -213,16 +296,46 @@ def sentences_again(split: str) -> Options:
     return {"model": Sentences(encoder), "data": data, "quality": ["cosine", spearman]}
 
 
+def words_again(split: str) -> Options:
+    """Return the sentence encoder as a module, which gets all words of a split at once.
+
+    Their batches are then those of the built-in model; token ids are floats, which are not cut.
+    """
+    given = sentences_again(split)
+    parts, ids = given["data"]["split"], given["data"]["inputs"]["input_ids"]
+    words = {part: ids[parts == part].astype(np.float32) for part in SPLITS}
+    longest = max(len(one) for one in words.values())
+    filled = {p: np.concatenate([one, one[: longest - len(one)]])[None] for p, one in words.items()}
+    data = _data({**filled, "calibration": filled["test"]})
+    return {**given, "model": Words(workload_of("minilm").parameters), "data": data}
+
+
+def shares_exported(folder: Path) -> Options:
+    """Return the classifier of files as its own ONNX file, and the logarithm as a metric's part."""
+    built_in = workload_of("magika")
+
+    def loss(shares: np.ndarray, labels: np.ndarray) -> float:
+        return judging.cross_entropy_nat(np.log(np.maximum(shares, np.float32(1e-12))), labels)
+
+    model = onnx.load_model_from_string(built_in.model)
+    return {**_files(model, folder), "quality": ["accuracy", "mismatch", loss]}
+
+
 def files_exported(folder: Path) -> Options:
     """Return the classifier of files as an ONNX file that ends in the logarithm."""
-    built_in = workload_of("magika")
-    model = onnx.load_model_from_string(built_in.model)
+    model = onnx.load_model_from_string(workload_of("magika").model)
     last = model.graph.output[0].name
     least = onnx.numpy_helper.from_array(np.array(1e-12, dtype=np.float32), "least")
     model.graph.initializer.append(least)
     model.graph.node.append(onnx.helper.make_node("Max", [last, "least"], ["bounded"]))
     model.graph.node.append(onnx.helper.make_node("Log", ["bounded"], ["log"]))
     model.graph.output[0].name = "log"
+    return {**_files(model, folder), "quality": list(judging.CLASSIFIER)}
+
+
+def _files(model: onnx.ModelProto, folder: Path) -> Options:
+    """Return a classifier of files as an ONNX file, with its data."""
+    built_in = workload_of("magika")
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1  # file by file
     (folder / "magika.onnx").write_bytes(model.SerializeToString())
     parts = {part: built_in.examples(part) for part in (*SPLITS, "calibration")}
@@ -230,8 +343,7 @@ def files_exported(folder: Path) -> Options:
         {part: one.tokens for part, one in parts.items()},
         {part: one.labels for part, one in parts.items()},
     )
-    model_file = str(folder / "magika.onnx")
-    return {"model": model_file, "data": data, "quality": list(judging.CLASSIFIER)}
+    return {"model": str(folder / "magika.onnx"), "data": data}
 
 
 def _data(inputs: Mapping[str, Any], targets: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The six built-in networks, brought as a user would bring them, have the metrics they have by name.
 
-Modules run the same kernels in the same order, so that their metrics are equal to the last bit.
-The other cases compute something else, which the table states, and are equal within rounding.
+Modules in files run the same kernels in the same order, so that their metrics are equal to the
+last bit, and so are those of a file that onnxruntime runs in both cases. The other cases compute
+something else, which the table states, and are equal within rounding.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ EXACT = {
     "mnist-cnn": lambda: again.images_again("mnist-cnn"),
     "shakespeare-lm": again.characters_again,
     "movielens-dlrm": again.ratings_again,
+    "minilm": lambda: again.words_again("search"),
 }
 ROUNDED = {
     # onnxruntime has convolutions of its own
@@ -56,17 +58,16 @@ def _options(make, *arguments):
         pytest.skip(error.problem)
 
 
-def _cheap_first(names):
-    """Return the names as parameters; training on MNIST takes longest, and is left to proofs."""
+def _cheap_first(names, costly):
+    """Return the names as parameters; those that take longest are left to proofs."""
     return [
-        pytest.param(name, marks=pytest.mark.proof) if name == "mnist-cnn" else name
-        for name in names
+        pytest.param(name, marks=pytest.mark.proof) if name in costly else name for name in names
     ]
 
 
-@pytest.mark.parametrize("name", _cheap_first(EXACT))
-def test_module_has_the_metrics_of_the_name_to_the_last_bit(name):
-    own = _metrics(DESIGNS, **_options(EXACT[name]))
+@pytest.mark.parametrize("name", _cheap_first(EXACT, {"mnist-cnn"}))
+def test_model_in_files_has_the_metrics_of_the_name_to_the_last_bit(name, tmp_path):
+    own = _metrics(DESIGNS, **again.exported(name, tmp_path, _options(EXACT[name])))
     built_in = _metrics(DESIGNS, model=name)
     summed = TWO_COLUMNS.get(name, set())
     assert {n: own[n] for n in own.keys() - summed} == {
@@ -76,7 +77,14 @@ def test_module_has_the_metrics_of_the_name_to_the_last_bit(name):
         assert own[metric] == pytest.approx(built_in[metric], rel=1e-14)
 
 
-@pytest.mark.parametrize("name", _cheap_first(ROUNDED))
+def test_own_onnx_file_has_the_metrics_of_the_name_to_the_last_bit(tmp_path):
+    own = _metrics(DESIGNS, **_options(again.shares_exported, tmp_path))
+    built_in = _metrics(DESIGNS, model="magika")
+    exact = {"accuracy", "mismatch", "loss", "bits_per_weight"}
+    assert {n: own[n] for n in exact} == {n: built_in[n] for n in exact}
+
+
+@pytest.mark.parametrize("name", _cheap_first(ROUNDED, ROUNDED.keys() - {"digits-cnn"}))
 def test_file_has_the_metrics_of_the_name_up_to_rounding(name, tmp_path):
     designs = DESIGNS[1:] if name == "minilm" else DESIGNS
     own = _metrics(designs, **_options(ROUNDED[name], tmp_path))

@@ -94,6 +94,43 @@ def test_a_rotated_decoder_computes_the_same_function(tmp_path, family, changes)
         assert not np.allclose(matched.rotated(7).read(name), matched.read(name), atol=0.1)
 
 
+def walsh(size):
+    """Return the Walsh-Hadamard matrix of QuaRot's section 3, H(2n) = H(2) x H(n)."""
+    return np.ones((1, 1)) if size == 1 else np.kron([[1, 1], [1, -1]], walsh(size // 2))
+
+
+def test_rotated_weights_are_those_of_the_equations_of_quarot(tmp_path):
+    changes = {"hidden_size": 32, "head_dim": 8, "num_hidden_layers": 1}
+    matched = match_weights(write_decoder(tmp_path / "net", **changes))
+    given, found = matched.read, matched.rotated(7).read
+    # Q = diag(s) H / sqrt(d) with random signs s, which a row's first entry shows: H's are 1
+    signs = {size: np.sign(random_rotation(size, seed)[:, 0]) for size, seed in ((32, 7), (8, 8))}
+    stream, head = (signs[n][:, None] * walsh(n) / np.sqrt(n) for n in (32, 8))
+    block = "model.layers.0."
+    before = np.diag(given(f"{block}input_layernorm.weight"))
+    after = np.diag(given(f"{block}post_attention_layernorm.weight"))
+    last = np.diag(given("model.norm.weight"))
+    values = np.kron(np.eye(2), head)  # stage 1b: W_v and W_o with one rotation for each head
+    queries = np.kron(np.eye(4), head)
+    wanted = {  # (outputs, inputs), so that the paper's W is transposed here
+        "model.embed_tokens": given("model.embed_tokens.weight") @ stream,
+        f"{block}self_attn.q_proj": given(f"{block}self_attn.q_proj.weight") @ before @ stream,
+        f"{block}self_attn.k_proj": given(f"{block}self_attn.k_proj.weight") @ before @ stream,
+        f"{block}self_attn.v_proj": values.T
+        @ given(f"{block}self_attn.v_proj.weight")
+        @ before
+        @ stream,
+        f"{block}self_attn.o_proj": stream.T @ given(f"{block}self_attn.o_proj.weight") @ queries,
+        f"{block}mlp.gate_proj": given(f"{block}mlp.gate_proj.weight") @ after @ stream,
+        f"{block}mlp.up_proj": given(f"{block}mlp.up_proj.weight") @ after @ stream,
+        f"{block}mlp.down_proj": stream.T @ given(f"{block}mlp.down_proj.weight"),
+        "lm_head": given("lm_head.weight") @ last @ stream,
+    }
+    off = {name: np.abs(found(f"{name}.weight") - one).max() for name, one in wanted.items()}
+    assert max(off.values()) < 1e-6, off
+    assert np.array_equal(found(f"{block}input_layernorm.weight"), np.ones(32))
+
+
 def test_another_seed_is_another_rotation_and_a_seed_the_same(tmp_path):
     folder = write_decoder(tmp_path / "net")
     read = [match_weights(folder).rotated(seed).read("lm_head.weight") for seed in (1, 1, 2)]

@@ -31,7 +31,8 @@ class Gptq:
     compensated in the later columns.
 
     Args:
-        text: a format with a scale per tensor, channel or group, such as ``int4:group=32,asym``.
+        text: a format with a scale per tensor, channel, group or block, such as
+            ``int4:group=32,asym``.
         damping: fraction of the inputs' mean second moment that is added to each of these moments.
         act_order: whether columns are rounded in descending order of their inputs' second moments
             (the diagonal of the Hessian matrix), instead of from left to right. Groups and scales
@@ -121,9 +122,10 @@ class _Columns:
         self, *, form: Format, lattice: Lattice, layout: BlockLayout, table: Single
     ) -> None:
         self._lattice = lattice
-        self._whole = form.scaling.span == "tensor"
-        self._block = layout.block
-        self._across = -(-layout.length // layout.block)  # blocks in a row
+        whole = form.scaling.span == "tensor"
+        self._height = len(table) if whole else layout.height  # outputs that share a scale
+        self._block = table.shape[1] if whole else layout.block
+        self._across = 1 if whole else layout.across
         self._left = np.ascontiguousarray(table.T, dtype=np.float64)
         self.given: Single = np.zeros(self._left.shape, dtype=np.float32)
         self.codes: Words = np.zeros(self._left.shape, dtype=np.uint32)
@@ -158,14 +160,14 @@ class _Columns:
 
     def _snap(self, wanted: Floats, column: int, kept: Mask) -> Floats:
         """Round the kept weights of one column, (outputs,), to the nearest values of the format."""
-        rows = slice(0, 1) if self._whole else slice(column // self._block, None, self._across)
-        values = wanted.astype(np.float32)
-        values = values[None, :] if self._whole else values[:, None]
+        rows = slice(column // self._block, None, self._across)
+        missing = -len(wanted) % self._height
+        values = np.pad(wanted.astype(np.float32), (0, missing)).reshape(-1, self._height)
         if self._lattice.into is not None:
             values = values * self._lattice.into[rows]
         self._lattice.snap(values, rows, None)
-        self.codes[column] = self._lattice.codes(values, rows).ravel()
+        self.codes[column] = self._lattice.codes(values, rows).ravel()[: len(wanted)]
         if self._lattice.back is not None:
             values = values * self._lattice.back[rows]
-        self.given[column] = np.where(kept, values.ravel(), np.float32(0))
+        self.given[column] = np.where(kept, values.ravel()[: len(wanted)], np.float32(0))
         return self.given[column].astype(np.float64)
