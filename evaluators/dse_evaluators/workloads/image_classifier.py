@@ -107,6 +107,14 @@ class ImageClassifier:
         """
         return export_network(self.layers, self.parameters)
 
+    def onnx_batches(self, split: Split) -> list[dict[str, Single]]:
+        """Return the inputs of the file for the images of a split, in one batch."""
+        return [{"images": self.judging[split].images}]
+
+    def read_outputs(self, tables: Sequence[Single], split: Split) -> Single:  # noqa: ARG002
+        """Return the logits for each image, (n, classes), from the file's output by batch."""
+        return np.concatenate(tables)
+
 
 def _affine(parameters: Parameters, name: str) -> LayerWeights:
     weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]

@@ -100,7 +100,21 @@ class OnnxWorkload:
         }
         model = with_initializers(self._content, changed)
         runs = self._run(model, self._feeds(split))
-        return self._task.outputs(np.concatenate([table_of(one) for one in runs[0]]), split)
+        return self.read_outputs(runs[0], split)
+
+    def onnx_batches(self, split: Split) -> list[dict[str, NDArray[Any]]]:
+        """Return the inputs of the graph for the examples of a split, in batches."""
+        feeds = self._feeds(split)
+        count = len(next(iter(feeds.values())))
+        size = self._batch_size(count)
+        return [
+            {name: one[start : start + size] for name, one in feeds.items()}
+            for start in range(0, count, size)
+        ]
+
+    def read_outputs(self, tables: Sequence[Single], split: Split) -> Single:
+        """Return the outputs for each example, (n, k), from the graph's first output by batch."""
+        return self._task.outputs(np.concatenate([table_of(one) for one in tables]), split)
 
     def count_examples(self, split: Split) -> int:
         return self._task.count_examples(split)

@@ -1,0 +1,215 @@
+"""Runs of a model with faulty weights, and their comparison with the run without faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dse.core.values import Ints
+from dse.errors import EvaluationError
+from dse_evaluators.faults.criterion import PREDICTION, Criterion
+from dse_evaluators.faults.stored_layer import StoredLayer
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.models import ModelRef, workload_of
+from dse_evaluators.workloads.onnx_resumed import ResumedGraph, RunsOnnx
+from dse_evaluators.workloads.workload import Signals, Split, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Outcome of a run: whether it is a corruption, and the model's quality metrics in order."""
+
+    corrupt: bool
+    quality: tuple[float, ...]
+
+
+class Judge:
+    """Comparison of outputs with those without faults, which one way of running a model gave.
+
+    Outputs that are not finite are a corruption; all outputs then count as zero.
+
+    Args:
+        workload: the model with its examples.
+        split: the examples.
+        whole: outputs of the model in single precision, (n, k).
+        criterion: what counts as a corruption.
+        reference: outputs without faults, (n, k); ``None`` if one is not finite.
+
+    Raises:
+        EvaluationError: the outputs without faults are not finite, or have no classes.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        split: Split,
+        whole: Single,
+        criterion: Criterion,
+        reference: Single | None,
+    ) -> None:
+        if reference is None:
+            raise EvaluationError(
+                "an output without faults is infinite or not a number",
+                hint="the number formats are too narrow for this model",
+            )
+        if criterion.name == PREDICTION and reference.shape[1] == 1:
+            raise EvaluationError(
+                "the model has one output, and so no classes to predict",
+                hint="name a quality metric as the criterion, with a tolerance",
+            )
+        self._workload, self._split, self._whole = workload, split, whole
+        self._criterion, self._reference = criterion, reference
+        self._names = tuple(workload.metrics)
+        self._intact = Outcome(corrupt=False, quality=self._measure(reference))
+        self._useless = Outcome(corrupt=True, quality=self._measure(np.zeros_like(reference)))
+
+    @property
+    def intact(self) -> Outcome:
+        """Outcome of the run without faults."""
+        return self._intact
+
+    def judge(self, outputs: Single | None) -> Outcome:
+        """Return the outcome of a run with these outputs, (n, k); ``None``: not finite."""
+        if outputs is None:
+            return self._useless
+        if np.array_equal(outputs, self._reference):
+            return self._intact
+        quality = self._measure(outputs)
+        return Outcome(corrupt=self._is_corrupt(outputs, quality), quality=quality)
+
+    def _is_corrupt(self, outputs: Single, quality: tuple[float, ...]) -> bool:
+        rule = self._criterion
+        if rule.name == PREDICTION:
+            changed = outputs.argmax(axis=1) != self._reference.argmax(axis=1)
+            return bool(changed.mean() > rule.tolerance)
+        place = self._names.index(rule.name)
+        return rule.sign * (quality[place] - self._intact.quality[place]) > rule.tolerance
+
+    def _measure(self, outputs: Single) -> tuple[float, ...]:
+        found = self._workload.quality(outputs, self._whole, self._split)
+        return tuple(float(found[name]) for name in self._names)
+
+
+class FaultRunner:
+    """Model whose weights are stored in number formats, run with faults in some of them.
+
+    Args:
+        model: the model.
+        split: examples to run it on.
+        layers: the stored layers by name.
+        criterion: what counts as a corruption.
+
+    Raises:
+        PluginError: the model's assets are not installed.
+        EvaluationError: the model does not run.
+    """
+
+    def __init__(
+        self, model: ModelRef, split: Split, layers: Mapping[str, StoredLayer], criterion: Criterion
+    ) -> None:
+        self._workload, self._split, self._criterion = workload_of(model), split, criterion
+        self._layers = layers
+        self._stored = {name: layer.values for name, layer in layers.items()}
+        with threadpool_limits(limits=1):
+            self._whole = self._workload.outputs(self._workload.parameters, split, Signals())
+        self._resumed: _ResumedLayer | None = None
+        self._content = self._stored_content()
+        self._judge: Judge | None = None
+
+    def run_flips(
+        self,
+        layer: str,
+        places: Ints,  # (k,)
+        values: Single,  # (k,)
+    ) -> list[Outcome]:
+        """Return the outcome of k runs, each with one weight of a layer read as another value.
+
+        If the model runs as an ONNX file, only the part that depends on the layer is run.
+
+        Args:
+            layer: name of the layer.
+            places: indices of the flattened weights.
+            values: the values that are read.
+        """
+        pairs = zip(places.tolist(), values, strict=True)
+        if self._content is None:
+            return [self._run_flip(layer, place, value) for place, value in pairs]
+        if self._resumed is None or self._resumed.layer != layer:
+            self._resumed = None  # its tensors go before new ones come
+            self._resumed = self._resume(layer, self._content)
+        return [self._resumed.run(place, value) for place, value in pairs]
+
+    def run_weights(self, weights: Mapping[str, Single]) -> Outcome:
+        """Return the outcome of a run of the whole model, with the weights of some layers."""
+        if self._judge is None:
+            self._judge = self._make_judge(self._run_whole({}))
+        return self._judge.judge(self._run_whole(weights))
+
+    def _run_flip(self, layer: str, place: int, value: np.float32) -> Outcome:
+        weight = self._stored[layer].copy()
+        weight.reshape(-1)[place] = value
+        return self.run_weights({layer: weight})
+
+    def _make_judge(self, reference: Single | None) -> Judge:
+        return Judge(self._workload, self._split, self._whole, self._criterion, reference)
+
+    def _run_whole(self, weights: Mapping[str, Single]) -> Single | None:
+        """Return the outputs, (n, k); None if one is not finite."""
+        parameters = {**self._workload.parameters, **self._stored, **weights}
+        try:
+            with threadpool_limits(limits=1), np.errstate(all="ignore"):
+                outputs = self._workload.outputs(parameters, self._split, Signals())
+        except EvaluationError:
+            if not weights:
+                raise
+            return None  # models of the user refuse outputs that are not finite
+        return outputs if np.isfinite(outputs).all() else None
+
+    def _stored_content(self) -> bytes | None:
+        """Return the model with its stored weights as an ONNX file; None for other models."""
+        if not isinstance(self._workload, RunsOnnx) or find_spec("onnxruntime") is None:
+            return None
+        from dse_evaluators.workloads.onnx_runtime import with_initializers
+
+        return with_initializers(self._workload.onnx_model(), self._stored)
+
+    def _resume(self, layer: str, content: bytes) -> _ResumedLayer:
+        workload, split = self._workload, self._split
+        assert isinstance(workload, RunsOnnx)
+        graph = ResumedGraph(content, layer, list(workload.onnx_batches(split)))
+
+        def outputs(weight: Single) -> Single | None:
+            tables = graph.run(weight)
+            if not all(np.isfinite(one).all() for one in tables):
+                return None
+            return workload.read_outputs(tables, split)
+
+        weight = self._stored[layer].copy()
+        return _ResumedLayer(layer, weight, outputs, self._make_judge(outputs(weight)))
+
+
+class _ResumedLayer:
+    """Layer from which a model runs again, with the outcome if one of its weights is changed."""
+
+    def __init__(
+        self,
+        layer: str,
+        weight: Single,
+        outputs: Callable[[Single], Single | None],
+        judge: Judge,
+    ) -> None:
+        self.layer = layer
+        self._weight, self._outputs, self._judge = weight, outputs, judge
+
+    def run(self, place: int, value: np.float32) -> Outcome:
+        flat = self._weight.reshape(-1)
+        kept = flat[place]
+        flat[place] = value
+        try:
+            return self._judge.judge(self._outputs(self._weight))
+        finally:
+            flat[place] = kept

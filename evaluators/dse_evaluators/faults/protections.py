@@ -1,0 +1,140 @@
+"""Protections of stored codes against bit flips: what they detect and correct, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.faults.code_bits import CodeBits
+
+Masks = NDArray[np.uint64]
+"""Flipped bits of words, one bit of a mask for each bit of a word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadWords:
+    """What a protected memory returns for faulty words.
+
+    ``flips`` are the bits that stay flipped, (k,), and ``zeroed`` marks words in which an error was
+    detected, (k,), and which are read as zero.
+    """
+
+    flips: Masks
+    zeroed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Protection of each word of a layer.
+
+    Attributes:
+        name: its name in a study.
+        about: what it does, for documentation.
+        copies: function from a code's bits to masks of the bits of each stored copy; their numbers
+            of bits are the additional storage.
+        read: function from the flipped bits of the code, (k,), those of each copy, (copies, k),
+            and the code's bits to the word as it is read.
+        operations: operations on a word whenever it is read.
+        clips: whether values outside of the range of the layer's weights are set to its ends.
+    """
+
+    name: str
+    about: str
+    copies: Callable[[CodeBits], tuple[int, ...]]
+    read: Callable[[Masks, Masks, CodeBits], ReadWords]
+    operations: int
+    clips: bool = False
+
+    def check_bits(self, code: CodeBits) -> int:
+        """Return the number of bits that are stored in addition to a code."""
+        return sum(mask.bit_count() for mask in self.copies(code))
+
+
+def protection_of(name: str) -> Protection:
+    """Return the protection of a name.
+
+    Raises:
+        SpecError: there is none.
+    """
+    if name not in PROTECTIONS:
+        raise SpecError(f"there is no protection {name!r}", hint=nearest(name, PROTECTIONS))
+    return PROTECTIONS[name]
+
+
+def check_protection(name: str, code: CodeBits) -> None:
+    """Raise SpecError unless there is a protection of this name, and codes can have it."""
+    found = protection_of(name)
+    if found.name == "duplicate" and not code.exponent:
+        raise SpecError(
+            f"{code.name} has no exponent to duplicate",
+            hint="parity, tmr and clip protect any format; fp8_e4m3, bf16 and fp32 have an "
+            "exponent",
+        )
+
+
+def _read_plain(flips: Masks, copies: Masks, code: CodeBits) -> ReadWords:  # noqa: ARG001
+    return ReadWords(flips=flips, zeroed=np.zeros(flips.shape, dtype=np.bool_))
+
+
+def _read_parity(flips: Masks, copies: Masks, code: CodeBits) -> ReadWords:  # noqa: ARG001
+    odd = (np.bitwise_count(flips) + np.bitwise_count(copies[0])) % 2 == 1
+    return ReadWords(flips=flips, zeroed=odd)
+
+
+def _read_duplicate(flips: Masks, copies: Masks, code: CodeBits) -> ReadWords:
+    differs = (flips & np.uint64(code.sign | code.exponent)) != copies[0]
+    return ReadWords(flips=flips, zeroed=differs)
+
+
+def _read_majority(flips: Masks, copies: Masks, code: CodeBits) -> ReadWords:  # noqa: ARG001
+    one, other = copies
+    voted = (flips & one) | (flips & other) | (one & other)
+    return ReadWords(flips=voted, zeroed=np.zeros(flips.shape, dtype=np.bool_))
+
+
+PROTECTIONS: Mapping[str, Protection] = {
+    row.name: row
+    for row in (
+        Protection(
+            name="none",
+            about="no protection",
+            copies=lambda _: (),
+            read=_read_plain,
+            operations=0,
+        ),
+        Protection(
+            name="clip",
+            about="weights outside of the layer's range are set to its ends",
+            copies=lambda _: (),
+            read=_read_plain,
+            operations=2,  # a comparison with each end
+            clips=True,
+        ),
+        Protection(
+            name="parity",
+            about="a word with an odd number of flips is read as zero",
+            copies=lambda _: (1,),
+            read=_read_parity,
+            operations=2,  # parity of a word, selection
+        ),
+        Protection(
+            name="duplicate",
+            about="a word whose two signs and exponents differ is read as zero",
+            copies=lambda code: (code.sign | code.exponent,),
+            read=_read_duplicate,
+            operations=2,  # comparison, selection
+        ),
+        Protection(
+            name="tmr",
+            about="each bit is the majority of three copies",
+            copies=lambda code: (code.all, code.all),
+            read=_read_majority,
+            operations=5,  # (a and b) or (a and c) or (b and c)
+        ),
+    )
+}
+"""Protections by name; a layer that is clipped also stores the two ends, which are not counted."""
