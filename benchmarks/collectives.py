@@ -20,10 +20,8 @@ from pathlib import Path
 
 import numpy as np
 from reference_tables import DATA, find_table
-from scipy.optimize import least_squares
-from scipy.special import expit
 
-from dse.core.values import Floats
+from dse_evaluators.clusters.collective_fit import fit_constants, split_sizes
 from dse_evaluators.clusters.collectives import Collective, CollectiveConstants, seconds
 
 COLUMNS = (
@@ -122,9 +120,10 @@ def fitted(key: Key, series: Mapping[int, list[float]]) -> dict[str, object]:
     source, fabric, collective, ranks = key
     sizes = np.array(sorted(series), dtype=np.float64)
     took_s = np.array([np.median(series[int(size)]) for size in sizes])
-    half = np.arange(len(sizes)) % 2 == 0
+    half = split_sizes(len(sizes))
     best, plain = (
-        fit(collective, ranks, sizes[half], took_s[half], piped=piped) for piped in (True, False)
+        fit_constants(collective, ranks, sizes[half], took_s[half], piped=piped)
+        for piped in (True, False)
     )
 
     def error(constants: CollectiveConstants) -> float:
@@ -144,26 +143,6 @@ def fitted(key: Key, series: Mapping[int, list[float]]) -> dict[str, object]:
         "judged_bytes": " ".join(str(int(size)) for size in sizes[~half]),
         "source": SOURCES[source],
     }
-
-
-def fit(
-    collective: Collective, ranks: int, sizes: Floats, took_s: Floats, *, piped: bool
-) -> CollectiveConstants:
-    """Least squares of the logarithms, with far ones at less weight."""
-
-    def constants(logs: Floats) -> CollectiveConstants:
-        return CollectiveConstants(
-            latency_s=float(np.exp(logs[0])),
-            bytes_per_s=float(np.exp(logs[1])),
-            pipelining=float(expit(logs[2])) if piped else 0.0,
-        )
-
-    def off(logs: Floats) -> Floats:
-        return np.log(seconds(collective, sizes, ranks, constants(logs)) / took_s)
-
-    start = [np.log(took_s.min()), np.log(sizes[-1] / took_s[-1]), 0.0]
-    found = least_squares(off, start[: 3 if piped else 2], loss="soft_l1", f_scale=0.1)
-    return constants(found.x)
 
 
 if __name__ == "__main__":

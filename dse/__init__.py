@@ -21,6 +21,7 @@ _WHERE = {
     "Space": "dse.api.design_space",
     "Study": "dse.api.study",
     "Trial": "dse.core.trial",
+    "calibrate_collectives": "dse.services.resources.calibrate_devices",
     "calibrate_devices": "dse.services.resources.calibrate_devices",
     "calibrate_serving": "dse.services.resources.calibrate_devices",
     "calibrate_training": "dse.services.resources.calibrate_devices",

@@ -26,6 +26,7 @@ from dse.evaluation.reporting import report as report
 from dse.evaluation.timing.call_time import time_call as time_call
 from dse.services import resources as _resources
 from dse.services.init.study_files import init as init
+from dse.services.resources.calibrate_devices import calibrate_collectives as calibrate_collectives
 from dse.services.resources.calibrate_devices import calibrate_devices as calibrate_devices
 from dse.services.resources.calibrate_devices import calibrate_serving as calibrate_serving
 from dse.services.resources.calibrate_devices import calibrate_training as calibrate_training

@@ -61,6 +61,9 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "assets install": ('supplies.assets.install("tiny")',),
     "assets where": ("supplies.assets.where()",),
     "assets remove": ('supplies.assets.remove("tiny")',),
+    "calibrate collectives": (
+        'dse.calibrate_collectives("nccl.txt", "my-node.yaml", like="h100-dgx")',
+    ),
     "calibrate devices": (
         'dse.calibrate_devices("products.csv", "my-h100.yaml", like="h100-sxm")',
     ),

@@ -22,7 +22,8 @@ def attach(
     table: Annotated[
         Path,
         typer.Argument(
-            help="CSV table of results: a column per parameter and measured metric.",
+            help="CSV table with a column per parameter and measured metric, "
+            "or results of Kernel Tuner (T4, .json).",
             show_default=False,
         ),
     ],
@@ -33,9 +34,10 @@ def attach(
     """Attach results that are known already to a study, as finished trials.
 
     Columns are matched by name; a metric is EVALUATOR.METRIC, and its unit may follow in brackets.
-    A row is left out if its design is not legal or is a trial already, or if a measured metric is
-    missing. Models compute the other metrics. The trials count for no budget, and dse verify lists
-    them as attached.
+    In a file of Kernel Tuner, the measurement time is the metric EVALUATOR.time, and failed
+    configurations become failed trials. A row is left out if its design is not legal or is a trial
+    already, or if a measured metric is missing. Models compute the other metrics. The trials count
+    for no budget, and dse verify lists them as attached.
 
     Example: dse attach quickstart results.csv
     """

@@ -90,6 +90,31 @@ def calibrate_training(
     _show_result(found, target, output, "shipped constants")
 
 
+def calibrate_collectives(
+    measurements: Annotated[
+        Path,
+        typer.Argument(help="Output of NCCL's tests, or CSV: collective, ranks, size_bytes, time."),
+    ],
+    *,
+    like: Annotated[str, typer.Option(help="Built-in system of the node.", show_default=False)],
+    target: Annotated[
+        Path, typer.Option("--output", "-o", help="YAML file to write.", show_default=False)
+    ],
+    output: JsonOrTableOption = OutputFormat.TABLE,
+) -> None:
+    """Fit a system's collectives within a node to the output of NCCL's tests.
+
+    Studies name the file as `system: ./my-node.yaml`. Latency, bandwidth and pipelining are fitted
+    for each collective and number of ranks.
+
+    Example: dse calibrate collectives nccl.txt --like h100-dgx -o my-node.yaml
+    """
+    from dse.services.resources.calibrate_devices import calibrate_collectives as calibrate
+
+    found = calibrate(measurements, target, like=like)
+    _show_result(found, target, output, "shipped constants")
+
+
 def _show_result(found: CalibrationResult, target: Path, output: OutputFormat, naive: str) -> None:
     """Print held-out errors, next to those of what ``naive`` names."""
     if output is OutputFormat.JSON:

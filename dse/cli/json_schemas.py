@@ -84,6 +84,9 @@ PUBLISHED: Mapping[str, Printed] = {
     "choose": Printed(choice.ChoiceFacts, "quickstart"),
     "judge": Printed(front_schema.FrontFacts, "quickstart"),
     "deploy": Printed(pages.DeployedTrial, "small --to safetensors -o model.safetensors"),
+    "calibrate collectives": Printed(
+        pages.CalibratedDevice, "sizes.csv --like h100-dgx -o my-node.yaml"
+    ),
     "calibrate devices": Printed(
         pages.CalibratedDevice, "products.csv --like h100-sxm -o my-h100.yaml"
     ),

@@ -27,6 +27,7 @@ from dse.optimizers.bayesian.metric_prediction import (
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.part_values import PartValues
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
+from dse.optimizers.bayesian.rung_prior import FIRST, RungPrior
 from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
@@ -65,6 +66,8 @@ class GreyBox:
             categorical one, from 6 to 20; then the first designs cover each level (a value of a
             categorical or branching parameter) twice as soon as possible, and levels seen less
             often get every other design. A library that agrees with at least 4 of them ends both.
+            With modelled rungs of fidelity ladders (``fidelities:``), the first 4 are of the front
+            that these predict.
         find_sums: whether measured metrics are tried as sums over the parameters without being
             declared so, where the measured parts are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.
@@ -100,6 +103,9 @@ class GreyBox:
             find=find_sums and self._parts.all is None,
         )
         self._library = LibraryAgreement(problem, self._roles)
+        self._rungs = RungPrior(problem, self._roles)
+        if self._rungs.covers_objectives and initial is None:
+            self._initial = min(self._initial, FIRST)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._finished: list[Trial] = []
         self._last_fitter: ModelFitter | None = None
@@ -154,12 +160,14 @@ class GreyBox:
         """
         space, found = self._problem.space, list[Design]()
         even = space.batch(self._sequence.first(_SEQUENCE, ()))
+        attempted = self._attempted(pending)
+        if self._rungs.is_used(self._finished):
+            every = self._parts.distinct(even if self._parts.all is None else self._parts.all, gone)
+            return self._complete(self._rungs.choose_first(every, attempted, count), count)
         rare = self._coverage.sample_rare(_RARE, self._problem.rng(0, 2))
         several = self._parts.distinct(concatenate_batches([even, rare]), gone)
-        attempted = self._attempted(pending)
         order = order_by_coverage(self._coverage, several, attempted, len(several))
-        covering = several.take(order).designs()
-        for design in covering:
+        for design in several.take(order).designs():
             if len(found) == count:
                 break
             one = space.batch([design])
@@ -167,6 +175,14 @@ class GreyBox:
             if key not in gone:
                 gone.add(key)
                 found += self._values.complete(one, None)[:1]
+        return found
+
+    def _complete(self, parts: Batch, count: int) -> list[Design]:
+        """Return up to ``count`` designs with these measured parts, completed by models."""
+        found: list[Design] = []
+        for row in range(len(parts)):
+            if len(found) < count:
+                found += self._values.complete(parts.take(np.array([row])), None)[:1]
         return found
 
     def _attempted(self, pending: Sequence[Design]) -> Batch:
@@ -178,11 +194,7 @@ class GreyBox:
         """Return the designs with all features of declared parts at their least or largest."""
         ends = self._separable.open_ends(self._attempted(pending))
         fresh = self._parts.distinct(ends, gone)
-        found: list[Design] = []
-        for row in range(len(fresh)):
-            if len(found) < count:
-                found += self._values.complete(fresh.take(np.array([row])), None)[:1]
-        return found
+        return self._complete(fresh, count)
 
     def _forget_other_effort(self) -> None:
         """Forget surrogates that were fitted at another effort than the present one."""
@@ -197,11 +209,7 @@ class GreyBox:
         best = select_elite(self._problem, self._finished).designs()
         bred = breed_designs(self._problem, best, _SPARE * count, taken=taken, rng=rng)
         new = self._parts.distinct(self._problem.space.batch(bred), gone)
-        found: list[Design] = []
-        for row in range(len(new)):
-            if len(found) < count:
-                found += self._values.complete(new.take(np.array([row])), None)[:1]
-        return found
+        return self._complete(new, count)
 
     @property
     def _amounts(self) -> SearchEffort:
@@ -321,8 +329,8 @@ class GreyBox:
         It is not 0 at every other trial only, so that promising designs are measured meanwhile.
         Separable parts need no coverage, nor do those that a library predicts.
         """
-        known = self._separable.usable or self._library.is_used(self._finished)
-        if known or self.preferences or len(gone) % 2:
+        guides = [one.is_used(self._finished) for one in (self._library, self._rungs)]
+        if self._separable.usable or any(guides) or self.preferences or len(gone) % 2:
             return np.zeros(len(self._coverage.levels))
         return self._coverage.lacking(self._attempted(pending))
 

@@ -56,9 +56,12 @@ from dse.protocols.executor import (
 from dse.protocols.held_out_split import RESAMPLE, HasTestSplit, find_test_evaluator
 from dse.protocols.learning import (
     HasLearning,
+    HasRegression,
     InputImportance,
     LearnedMetric,
     LearningResult,
+    MetricBelief,
+    Regression,
 )
 from dse.protocols.model_error import ErrorOrigin, ModelError, StatesModelErrors
 from dse.protocols.optimizer import (
@@ -118,6 +121,7 @@ __all__ = [
     "HasHeldOutErrors",
     "HasLearning",
     "HasNotes",
+    "HasRegression",
     "HasTestSplit",
     "HeldOutError",
     "InputDescription",
@@ -125,6 +129,7 @@ __all__ = [
     "LearnedMetric",
     "LearningResult",
     "MayBeMissing",
+    "MetricBelief",
     "ModelError",
     "Needs",
     "NeedsResources",
@@ -134,6 +139,7 @@ __all__ = [
     "Quantization",
     "Queueing",
     "ReadsByMetric",
+    "Regression",
     "ReportsBegin",
     "ReportsIntermediate",
     "ReportsProgress",

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.values import Floats
 from dse.protocols.capability import Capability
 
 
@@ -83,5 +87,47 @@ class HasLearning(Protocol, metaclass=Capability):
             file: the runs.
             options: options of the evaluator, except for ``file``; a metric without a unit has
                 that of the file.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricBelief:
+    """Prediction of a metric at n designs: a normal distribution of it or of its logarithm.
+
+    Args:
+        means: predicted values, on the scale of the distribution, (n,).
+        deviation: standard deviation on that scale; that of held-out measurements.
+        is_logarithmic: whether the logarithm of the metric is normal.
+    """
+
+    means: Floats
+    deviation: float
+    is_logarithmic: bool
+
+    def at(self, standard: float) -> Floats:
+        """Return the metric at a number of standard deviations from the mean, (n,)."""
+        values = self.means + standard * self.deviation
+        return np.exp(np.clip(values, -700, 700)) if self.is_logarithmic else values
+
+
+class Regression(Protocol):
+    """Fitted regression of one metric over designs."""
+
+    def __call__(self, batch: Batch) -> MetricBelief:
+        """Return the prediction at n designs."""
+        ...
+
+
+@runtime_checkable
+class HasRegression(Protocol, metaclass=Capability):
+    """Evaluator that lends its regression to an optimizer, which fits it to a study's trials."""
+
+    def regress(self, batch: Batch, values: Floats) -> Regression:
+        """Fit the regression of a metric to n measured designs; equal arguments give equal fits.
+
+        Args:
+            batch: the designs, with the parameters that the metric depends on only.
+            values: the metric of each, (n,), finite.
         """
         ...

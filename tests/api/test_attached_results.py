@@ -1,12 +1,15 @@
 """Results that are known already become finished trials, by Python and by the command line."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
 from dse import Metric, Study, evaluator
 from dse.cli.app import app
 from dse.core.trial import State
-from dse.errors import DesignError, SpecError, StudyError
+from dse.errors import DesignError, SpecError, StorageError, StudyError
+from dse.interop.kernel_tuner import read_t4
 from dse.storage.memory import MemoryStorage
 
 SPACE = {"tile": {"integer": [0, 200]}, "mode": ["a", "b"]}
@@ -113,3 +116,45 @@ def test_a_table_is_attached_by_the_command_line(tmp_path, monkeypatch):
     again = CliRunner().invoke(app, ["attach", "s", "results.csv"])
     assert isinstance(again.exception, StudyError)
     assert "its design was there before" in again.exception.hint
+
+
+def kernel_tuner_result(tile: int, validity: str, measured: list) -> dict:
+    """Return a result in the form of T4/1.0.0/results-schema.json of kernel-tuner 1.5.0."""
+    return {
+        "configuration": {"tile": tile, "mode": "a"},
+        "times": {"compilation": 12.5, "benchmark": 3.0, "runtimes": [0.09, 0.1]},
+        "invalidity": validity,
+        "correctness": 1,
+        "measurements": measured,
+        "objectives": ["time"],
+    }
+
+
+def test_results_of_kernel_tuner_are_attached_with_units_and_failures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "space.yaml").write_text(
+        "space: s\nparameters: {tile: {integer: [0, 200]}, mode: {choice: [a, b]}}\n"
+    )
+    (tmp_path / "study.yaml").write_text(STUDY)
+    time = {"name": "time", "value": 0.09, "unit": "ms"}
+    results = [
+        kernel_tuner_result(7, "correct", [time, {"name": "name", "value": "gpu", "unit": ""}]),
+        kernel_tuner_result(8, "compile", [{"name": "time", "value": "CompilationFailedConfig"}]),
+        kernel_tuner_result(9, "constraints", []),
+    ]
+    text = json.dumps({"schema_version": "1.0.0", "results": results})
+    (tmp_path / "t4.json").write_text(text)
+    made = Study.open("study.yaml")
+    done = CliRunner().invoke(app, ["attach", "s", "t4.json"])
+    assert done.exit_code == 0, done.exception
+    assert [trial.state.value for trial in made.trials] == ["done", "failed", "infeasible"]
+    assert made.trials[0].metrics["board.time"] == pytest.approx(90.0)
+    assert "compile" in made.trials[1].fault.reason
+
+
+def test_a_file_of_another_form_is_refused_with_its_place(tmp_path):
+    file = tmp_path / "t4.json"
+    file.write_text('{"results": [{"configuration": {"tile": 1}}]}')
+    with pytest.raises(StorageError, match="T4") as caught:
+        read_t4(file, ["board.time"])
+    assert "results[0]" in str(caught.value)

@@ -22,7 +22,11 @@ from dse.errors import DseError
 from dse.registry import names
 from dse.study.study_engine import StudyEngine
 from tests.evaluators.accelerators.modelled_products import write_products
-from tests.evaluators.clusters.modelled_rows import write_services, write_steps
+from tests.evaluators.clusters.modelled_rows import (
+    write_collectives,
+    write_services,
+    write_steps,
+)
 from tests.evaluators.compression.own_models import write_llama
 
 ODD = """
@@ -184,6 +188,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_products(folder / "products.csv")
     write_services(folder / "services.csv")
     write_steps(folder / "steps.csv")
+    write_collectives(folder / "sizes.csv")
     (folder / "runs.csv").write_text(RUNS)
     with pytest.MonkeyPatch.context() as patch, _brought(folder, patch):
         patch.chdir(folder)

@@ -31,6 +31,9 @@ RUNS: dict[str, list[list[str]]] = {
     "choose": [["choose", "formulas"], ["choose", "formulas", "--list"]],
     "judge": [["judge", "odd"], ["judge", "odd", "--again"]],
     "deploy": [["deploy", "odd", "--trial", "0", "--to", "torch", "-o", "model.pt"]],
+    "calibrate collectives": [
+        ["calibrate", "collectives", "sizes.csv", "--like", "h100-dgx", "-o", "my-node.yaml"]
+    ],
     "calibrate devices": [
         ["calibrate", "devices", "products.csv", "--like", "h100-sxm", "-o", "my-h100.yaml"]
     ],

@@ -87,8 +87,8 @@ SERVING = {"serve"}
 CONVERTING = {"compress"}
 """It reads safetensors and config.json, which hold no code, and knows no study."""
 
-CALIBRATING = {"calibrate devices", "calibrate serving", "calibrate training"}
-"""It reads a CSV file, and knows no study."""
+CALIBRATING = {f"calibrate {what}" for what in ("collectives", "devices", "serving", "training")}
+"""They read a file of text, and know no study."""
 
 LEARNING = {"learn"}
 """It reads a table, or the trials of a study as ``studies export`` does; files hold no code."""

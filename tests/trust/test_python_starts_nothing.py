@@ -84,6 +84,7 @@ RUNNING: dict[str, Callable[[Study], Any]] = {
 
 OTHER = {
     "dse.compress",
+    "dse.calibrate_collectives",
     "dse.calibrate_devices",
     "dse.calibrate_serving",
     "dse.calibrate_training",

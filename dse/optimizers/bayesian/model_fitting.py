@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,15 @@ from dse.optimizers.bayesian.metric_model import (
     Surrogate,
     kinds_of,
 )
-from dse.optimizers.bayesian.output_transform import Kind
+from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
 from dse.optimizers.bayesian.prior_mean_model import PriorMeanInputs, PriorMeanPredictor
+from dse.optimizers.bayesian.rung_prior import (
+    Columns,
+    RungInputs,
+    RungPrior,
+    agrees,
+    is_without_rung,
+)
 from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.exact.magnitude import LARGE
@@ -74,6 +81,7 @@ class ModelFitter:
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
         self._library = library or LibraryAgreement(problem, roles)
+        self._rungs = RungPrior(problem, roles)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -112,8 +120,14 @@ class ModelFitter:
         found = self._use_library(
             about, done, (there, losses[rows]), plain, spread=own, refit=refit
         )
-        if objective.log:  # a sum has no logarithm that is a sum
-            return found
+
+        def losses_of(columns: Columns, size: int) -> Floats:
+            values = objective.sign * objective.values(columns, size)
+            return objective.on_scale(values) / scale
+
+        found = self._use_rung(about, losses_of, (there, losses[rows]), found, own, refit=refit)
+        if objective.log or isinstance(found[0], RungInputs):
+            return found  # a sum has no logarithm that is a sum
         return self._sum_or(expression, there, losses[rows], found, kinds, own, refit=refit)
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
@@ -216,6 +230,49 @@ class ModelFitter:
             chosen.trust,
             spread=spread,
             hyper=None if refit else last,
+        )
+        if refit:
+            self._last_hyper[name] = found.process.hyper
+        return (mean, found) if found.is_better_than(predictor) else plain
+
+    def _use_rung(
+        self,
+        about: _Quantity,
+        losses_of: Callable[[Columns, int], Floats],
+        known: tuple[Batch, Floats],
+        plain: ProcessModel,
+        spread: Floats | None,
+        *,
+        refit: bool,
+    ) -> ProcessModel:
+        """Return a model whose prior mean is a modelled rung, or the given one where it is better.
+
+        A rung that does not rank the measured designs as the measurements do is not used.
+        """
+        name = f"rung {about.expression.node!r}"
+        last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
+        inputs, predictor = plain
+        there, losses = known
+        if not (isinstance(inputs, Inputs) and isinstance(predictor, Predictor)):
+            return plain  # a library is the prior mean already
+        if not self._rungs.covers(about.expression) or is_without_rung(len(losses)):
+            return plain
+        columns, _ = self._rungs.columns(there)
+        low = losses_of(columns, len(there))
+        if not agrees(low, losses):
+            return plain
+        every = np.concatenate([low[np.isfinite(low)], losses])
+        one_sign = every.min() > 0 or every.max() < 0
+        warp = OutputTransform.of(losses, "log") if one_sign else predictor.warp
+        mean = RungInputs(inputs=inputs, rungs=self._rungs, losses_of=losses_of, warp=warp)
+        found = PriorMeanPredictor.fit(
+            mean.points(there),
+            losses,
+            predictor,
+            1.0,
+            spread=spread,
+            hyper=None if refit else last,
+            warp=warp,
         )
         if refit:
             self._last_hyper[name] = found.process.hyper

@@ -57,6 +57,7 @@ class PriorMeanPredictor:
         *,
         spread: Floats | None = None,
         hyper: Hyper | None = None,
+        warp: OutputTransform | None = None,
     ) -> PriorMeanPredictor:
         """Fit the process, with the output transform of a model without a prior mean.
 
@@ -70,8 +71,9 @@ class PriorMeanPredictor:
             trust: expected correlation of the prior mean with the losses.
             spread: (n,), standard errors of the losses.
             hyper: hyperparameters to keep; ``None`` to fit them.
+            warp: output transform, if it is not that of ``plain``.
         """
-        warp, old = plain.warp, plain.process
+        warp, old = warp or plain.warp, plain.process
         values, mean = warp.learnt(losses), points[:, -1]
         centred = mean - mean.mean()
         width = 1.0

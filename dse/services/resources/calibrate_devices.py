@@ -87,6 +87,31 @@ def calibrate_training(
     return _calibrate("clusters.training", measurements, output, like)
 
 
+def calibrate_collectives(
+    measurements: str | PathLike[str], output: str | PathLike[str], *, like: str
+) -> CalibrationResult:
+    """Fit a system's collectives within a node to measured ones, and write them as a YAML file.
+
+    Evaluators accept the path of the file as ``system``.
+
+    Args:
+        measurements: output of NCCL's or RCCL's tests, such as ``all_reduce_perf``, or a CSV file
+            with the columns collective, ranks, size_bytes and ``time_us``.
+        output: YAML file to write.
+        like: name of the built-in system that was measured.
+
+    Returns:
+        The contents of the file, errors on held-out sizes, and what was left out.
+
+    Raises:
+        DseError: a row is invalid, no collective can be fitted, or the file cannot be written.
+
+    Example:
+        ``dse.calibrate_collectives("nccl.txt", "my-node.yaml", like="h100-dgx")``
+    """
+    return _calibrate("clusters.collective", measurements, output, like)
+
+
 def _calibrate(
     name: str, measurements: str | PathLike[str], output: str | PathLike[str], like: str
 ) -> CalibrationResult:

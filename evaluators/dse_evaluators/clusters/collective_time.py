@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from dse.core.metric import Fault, Metric, Metrics
-from dse.core.values import Floats, Mask
+from dse.core.values import Floats
+from dse.errors import SpecError
+from dse.protocols import CalibrationResult
 from dse_evaluators.clusters.algorithms import ALGORITHMS
 from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, compute_link_share
+from dse_evaluators.clusters.fabrics import MeasuredFabric
+from dse_evaluators.clusters.own_system import SystemOption, system_edition, system_from
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
-from dse_evaluators.clusters.systems import SYSTEMS, System, system_of
+from dse_evaluators.clusters.systems import SYSTEMS, System
 from dse_evaluators.clusters.topology import ranks_inside, spread
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.reading_table import Flag, NumberInput, Reading, one_of
+from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
 
 _PARTS = ("latency", "within", "between")
 _METRICS = (
@@ -35,14 +41,12 @@ _READINGS: Mapping[str, Reading] = {
     "algorithm": one_of(ALGORITHMS, "auto"),
     "alone": Flag(default=False),
 }
-_SYSTEMS, _ALGORITHMS = tuple(SYSTEMS), tuple(ALGORITHMS)
-_KINDS: Mapping[str, int] = {
-    "system": len(_SYSTEMS),
-    "collective": len(COLLECTIVES),
-    "algorithm": len(_ALGORITHMS),
-    "alone": 2,
-}
-"""Inputs that select the formula, and the number of values of each."""
+_ALGORITHMS = tuple(ALGORITHMS)
+_KINDS = ("system", "collective", "algorithm", "alone")
+"""Inputs that select the formula."""
+
+_FIXED = ("collective", "algorithm", "size", "ranks", "apart")
+"""Inputs that an option fixes, besides the system."""
 
 
 class CollectiveTime(
@@ -59,8 +63,13 @@ class CollectiveTime(
     the library are used, so the algorithm matters only between nodes. ``extrapolated`` marks
     collectives between nodes, and those within a node at other sizes or more ranks than measured.
 
+    Args:
+        system: a name of ``clusters.systems``, the path of a YAML file such as ``dse calibrate
+            collectives`` writes, or a mapping ``{like: h100-dgx, fabric: {bandwidth: 360 GB/s}}``;
+            a list of these makes it an input of the space. Without it, the space chooses among all
+            names.
+
     Inputs:
-        system: a name of ``clusters.systems``.
         apart: devices from one rank to the next: the degree of the parallelism nested inside.
         alone: whether no other device of a node communicates; otherwise all run the same
             collective.
@@ -83,24 +92,59 @@ class CollectiveTime(
         and ``networks`` the measurements.
     """
 
-    system: str | None = None
+    user_options: ClassVar[Sequence[str]] = ("system",)
+
+    system: SystemOption | Sequence[SystemOption] | None = None
     collective: str | None = None
     algorithm: str | None = None
     size: float | str | None = None
     ranks: int | None = None
     apart: int | None = None
 
+    def __post_init__(self) -> None:
+        given = self.system if isinstance(self.system, list | tuple) else [self.system]
+        options = list(SYSTEMS) if self.system is None else list(given)
+        self._systems = tuple(map(system_from, options))
+        names = [one.name for one in self._systems]
+        if not names or len(set(names)) < len(names):
+            twice = next((one for one in names if names.count(one) > 1), None)
+            problem = f"system has {twice!r} twice" if twice else "system is an empty list"
+            raise SpecError(problem, hint="values with names of their own", part=["system"])
+        usual = "h100-dgx" if self.system is None else None
+        fixed = {name: getattr(self, name) for name in _FIXED if getattr(self, name) is not None}
+        if self.system is not None and not isinstance(self.system, list | tuple):
+            fixed["system"] = names[0]
+        self.declare(Readings({**_READINGS, "system": one_of(names, usual)}).fixed(fixed))
+        editions = [] if self.system is None else map(system_edition, options)
+        self.version = "-".join(filter(None, (type(self).version, *editions)))
+
+    @staticmethod
+    def calibrate(file: Path, like: str) -> CalibrationResult:
+        """Fit the constants of a system's collectives within a node to measured ones.
+
+        Args:
+            file: output of NCCL's tests, or CSV with collective, ranks, size_bytes and time_us.
+            like: name of the system that was measured.
+
+        Raises:
+            SpecError: a row is invalid, or no collective can be fitted.
+        """
+        # SciPy is slow to import, and only this needs it
+        from dse_evaluators.clusters.collective_fit import calibrate_collectives
+
+        return calibrate_collectives(file, like)
+
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the times and bandwidths of n collective operations."""
         size, ranks, apart = (inputs[name] for name in ("size", "ranks", "apart"))
         kinds = [inputs[name] for name in _KINDS]
-        shape = tuple(_KINDS.values())
+        shape = (len(self._systems), len(COLLECTIVES), len(_ALGORITHMS), 2)
         key = np.ravel_multi_index([kind.astype(np.intp) for kind in kinds], shape)
         found = np.zeros((5, len(size)))
         for one in np.unique(key).tolist():
             rows = np.flatnonzero(key == one)
             system, collective, algorithm, quiet = map(int, np.unravel_index(one, shape))
-            chosen = system_of(_SYSTEMS[system])
+            chosen = self._systems[system]
             kind, count = COLLECTIVES[collective], ranks[rows]
             took = spread(
                 chosen,
@@ -154,34 +198,38 @@ class CollectiveTime(
                 "bus_bandwidth": share * rate,
                 "nodes": nodes,
                 "bottleneck": np.argmax(parts, axis=0).astype(np.float64),
-                "extrapolated": _flag_unmeasured_rows(kinds, size, ranks, nodes).astype(np.float64),
+                "extrapolated": self._flag_unmeasured_rows(kinds, size, ranks, nodes),
             },
             faults=faults,
         )
 
+    def _flag_unmeasured_rows(
+        self, kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats
+    ) -> Floats:
+        """Return 1 for designs outside the measured array sizes and rank counts, else 0, (n,)."""
+        inside = np.zeros(len(size), dtype=bool)
+        for system in np.unique(kinds[0]).astype(int).tolist():
+            for collective in np.unique(kinds[1]).astype(int).tolist():
+                known = _find_measured_range(self._systems[system], COLLECTIVES[collective])
+                if known:
+                    most, low, high = known
+                    rows = (kinds[0] == system) & (kinds[1] == collective)
+                    inside |= rows & (ranks <= most) & (size >= low) & (size <= high)
+        return (~inside | (nodes > 1)).astype(np.float64)
 
-def _flag_unmeasured_rows(
-    kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats
-) -> Mask:
-    """Return the mask of designs outside the measured array sizes and rank counts, (n,)."""
-    inside = np.zeros(len(size), dtype=bool)
-    for system in np.unique(kinds[0]).astype(int).tolist():
-        for collective in np.unique(kinds[1]).astype(int).tolist():
-            known = _find_measured_range(system_of(_SYSTEMS[system]), COLLECTIVES[collective])
-            if known:
-                most, low, high = known
-                rows = (kinds[0] == system) & (kinds[1] == collective)
-                inside |= rows & (ranks <= most) & (size >= low) & (size <= high)
-    return ~inside | (nodes > 1)
 
-
-def _find_measured_range(system: System, collective: str) -> tuple[int, int, int] | None:
+def _find_measured_range(system: System, collective: str) -> tuple[float, float, float] | None:
     """Return the most ranks and the smallest and largest array [B] measured within a node.
 
     The result is ``None`` if there are no measurements.
     """
-    keys = [key for key in calibrations() if key[:2] == (system.fabric, collective)]
-    if not keys:
+    own = system.own_fabric
+    if isinstance(own, MeasuredFabric):
+        known = [key for key in own.measured if key[0] == collective]
+        lows, highs = zip(*(own.sizes[key] for key in known), strict=True) if known else ((), ())
+        return (max(key[1] for key in known), min(lows), max(highs)) if known else None
+    fitted = [key for key in calibrations() if key[:2] == (system.fabric, collective)]
+    if not fitted:
         return None
-    sizes = [size for key in keys for size in calibrations()[key].fitted_bytes]
-    return max(key[2] for key in keys), min(sizes), max(sizes)
+    sizes = [size for key in fitted for size in calibrations()[key].fitted_bytes]
+    return max(key[2] for key in fitted), min(sizes), max(sizes)

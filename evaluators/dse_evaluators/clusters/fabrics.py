@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, log
@@ -78,6 +78,44 @@ class UnmeasuredFabric:
             bytes_per_s=rate / crossed,
             pipelining=0.0,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFabric:
+    """Fabric of a user, with the constants that were fitted to its collectives.
+
+    Args:
+        name: name of the fabric, for messages.
+        measured: constants by collective and number of ranks.
+        sizes: smallest and largest array that was measured [B], likewise.
+        like: function that returns the constants of a collective that was not measured.
+    """
+
+    name: str
+    measured: Mapping[tuple[Collective, int], CollectiveConstants]
+    sizes: Mapping[tuple[Collective, int], tuple[float, float]]
+    like: Callable[[Collective, int], CollectiveConstants]
+
+    @property
+    def checked(self) -> str:
+        """Origin of the constants."""
+        return "measured"
+
+    def constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
+        """Return the constants for the smallest measured rank count of at least ``ranks``.
+
+        If all measured rank counts are smaller, return the constants of the largest. A collective
+        that was not measured has those of the fabric that this one is like.
+        """
+        known = sorted(count for one, count in self.measured if one == collective)
+        if not known:
+            return self.like(collective, ranks)
+        count = next((count for count in known if count >= ranks), known[-1])
+        return self.measured[collective, count]
+
+    def has_measurement(self, collective: Collective) -> bool:
+        """Return whether the collective was measured."""
+        return any(one == collective for one, _ in self.measured)
 
 
 def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstants:

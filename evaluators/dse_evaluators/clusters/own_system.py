@@ -17,15 +17,13 @@ from dse_evaluators.accelerators.devices.platforms import (
     read_device,
     read_mapping,
 )
-from dse_evaluators.amounts import amount
-from dse_evaluators.clusters.fabrics import UnmeasuredFabric, get_check_status
+from dse_evaluators.clusters.own_fabric import amount_of, change_fabric, count_of
 from dse_evaluators.clusters.systems import (
     SYSTEMS,
     System,
     network_of,
     system_of,
 )
-from dse_evaluators.readings import number
 
 SystemOption = str | Mapping[str, Any]
 """Value of an option ``system``: a name, a path, or ``{like: NAME, nodes: 4, ...}``."""
@@ -33,7 +31,6 @@ SystemOption = str | Mapping[str, Any]
 DeviceOption = str | Mapping[str, Any]
 """Value of an option ``device``: a name, or ``{like: NAME, memory: 96 GB, ...}``."""
 
-_MOST_DEVICES = 2**20
 _TINY = 1e-12
 
 _NETWORK = {
@@ -42,8 +39,6 @@ _NETWORK = {
     "message_bandwidth": ("message_bytes_per_s", "B/s"),
     "latency": ("latency_s", "s"),
 }
-_FABRIC = ("bandwidth", "latency", "kind", "axis_devices")
-_KINDS = ("switch", "torus")
 
 
 def system_from(value: object, option: str = "system") -> System:
@@ -142,7 +137,7 @@ def _system(value: object) -> System:
     if not isinstance(value, Mapping):
         hint = "a name, a path, or {like: h100-dgx, nodes: 4}"
         raise SpecError(f"system cannot be {value!r}", hint=hint)
-    keys = ("like", "name", *_CHANGES)
+    keys = ("like", "name", "measurements", *_CHANGES)
     odd = next((key for key in value if key not in keys), None)
     if odd is not None:
         raise SpecError(f"a system has no key {odd!r}", hint=nearest(str(odd), keys))
@@ -175,46 +170,10 @@ def _read(path: Path) -> Mapping[str, Any]:
     return {**found, **beside}
 
 
-def _count(name: str, value: Any, most: int = _MOST_DEVICES) -> int:
-    number(1, most, whole=True)(name, value)
-    return int(value)
-
-
 def _change_device(_: System, value: object) -> dict[str, Any]:
     sheet = device_from(value)
     known = isinstance(value, str) and not is_path(value)
     return {"device": sheet.name, "own_device": None if known else sheet}
-
-
-def _change_fabric(base: System, value: object) -> dict[str, Any]:
-    """Return the fabric within a node: a known one by name, or a latency and a bandwidth."""
-    if isinstance(value, str):
-        get_check_status(value)  # raises if the fabric is unknown
-        return {"fabric": value, "own_fabric": None}
-    if not isinstance(value, Mapping):
-        hint = "a name, or {bandwidth: 360 GB/s, latency: 10 us}"
-        raise SpecError(f"fabric cannot be {value!r}", hint=hint)
-    odd = next((key for key in value if key not in _FABRIC), None)
-    if odd is not None:
-        raise SpecError(f"a fabric has no key {odd!r}", hint=nearest(str(odd), _FABRIC))
-    if "bandwidth" not in value:
-        hint = "what a device sends and receives at once, such as 360 GB/s"
-        raise SpecError("a fabric has no key 'bandwidth'", hint=hint)
-    kind = value.get("kind", "switch")
-    if kind not in _KINDS:
-        hint = nearest(str(kind), _KINDS) or ", ".join(_KINDS)
-        raise SpecError(f"kind of a fabric cannot be {kind!r}", hint=hint)
-    own = UnmeasuredFabric(
-        name="the study's",
-        kind=kind,
-        ranks=base.node_devices,
-        latency_s=_amount("latency", value.get("latency", 1e-5), "s", least=0.0),
-        bytes_per_s=_amount("bandwidth", value["bandwidth"], "B/s", least=1.0),
-        axis_devices=_count("axis_devices", value.get("axis_devices", base.node_devices)),
-        checked="hand-set",
-        source="the study",
-    )
-    return {"fabric": own.name, "own_fabric": own}
 
 
 def _change_network(base: System, value: object) -> dict[str, Any]:
@@ -230,29 +189,23 @@ def _change_network(base: System, value: object) -> dict[str, Any]:
         raise SpecError(f"a network has no key {odd!r}", hint=nearest(str(odd), known))
     network = network_of(str(value["like"])) if "like" in value else base.network
     changes: dict[str, Any] = {
-        field: _amount(key, value[key], unit, least=_TINY if unit == "s" else 1.0)
+        field: amount_of(key, value[key], unit, least=_TINY if unit == "s" else 1.0)
         for key, (field, unit) in _NETWORK.items()
         if key in value
     }
     if "adapters" in value:
-        changes["adapters"] = _count("adapters", value["adapters"])
+        changes["adapters"] = count_of("adapters", value["adapters"])
     if "adapter_bandwidth" in value:
         for name in ("device_bytes_per_s", "message_bytes_per_s"):
             changes.setdefault(name, changes["adapter_bytes_per_s"])
     return {"network": replace(network, **changes, checked="hand-set", source="the study")}
 
 
-def _amount(name: str, value: Any, unit: str, *, least: float) -> float:
-    if not isinstance(value, int | float | str):
-        raise SpecError(f"{name} cannot be {value!r}", hint=f"a number of {unit}")
-    return amount(name, value, unit, least=least)
-
-
 _CHANGES: Mapping[str, Callable[[System, Any], dict[str, Any]]] = {
     "device": _change_device,
-    "node_devices": lambda _, value: {"node_devices": _count("node_devices", value)},
-    "nodes": lambda _, value: {"nodes": _count("nodes", value)},
-    "fabric": _change_fabric,
+    "node_devices": lambda _, value: {"node_devices": count_of("node_devices", value)},
+    "nodes": lambda _, value: {"nodes": count_of("nodes", value)},
+    "fabric": change_fabric,
     "network": _change_network,
 }
 """Functions of the base and of a key's value that return the fields of a system to replace."""

@@ -121,7 +121,9 @@ class System:
     source: str
     nodes: int = 0
     """Number of nodes; 0: as many as a plan needs."""
-    own_fabric: fabrics.UnmeasuredFabric | None = None
+    own_fabric: fabrics.UnmeasuredFabric | fabrics.MeasuredFabric | None = field(
+        default=None, hash=False
+    )
     """Fabric of the user, in place of the one named ``fabric``."""
     own_device: Device | None = field(default=None, compare=False)
     """Device of the user, in place of the one named ``device``."""

@@ -14,7 +14,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import PluginError, SpecError, nearest
-from dse.protocols import HeldOutError, LearnedMetric, LearningResult
+from dse.protocols import HeldOutError, LearnedMetric, LearningResult, Regression
 from dse_evaluators.generic.options import metrics_of, texts_of, units_of
 from dse_evaluators.learned.held_out_report import HeldOutReport, report_held_out
 from dse_evaluators.learned.kept_model import SUFFIX, read_model, write_model
@@ -23,10 +23,8 @@ from dse_evaluators.learned.permutation_importance import measure_importance
 from dse_evaluators.learned.run_columns import NumberColumn, find_outside, number_or_infinity
 from dse_evaluators.learned.run_features import Encoder, is_constant
 from dse_evaluators.learned.runs_file import RunsFile, read_runs
+from dse_evaluators.learned.study_regression import STANDARD_ERRORS, fit_study_metric
 from dse_evaluators.learned.training_set import FitSettings, TrainingSet, prepare_runs
-
-_STANDARD_ERRORS = 1.645
-"""Half-width of a 90 % interval of a normal distribution, in standard errors."""
 
 _EXTRAPOLATED = "extrapolated"
 
@@ -175,6 +173,11 @@ class Learned:
         text = write_model(runs, settings)
         return LearningResult(text=text, metrics=metrics, notes=prepared.notes)
 
+    @staticmethod
+    def regress(batch: Batch, values: Floats) -> Regression:
+        """Fit the regression of one metric to measured designs, as an optimizer does."""
+        return fit_study_metric(batch, values)
+
     @property
     def held_out_errors(self) -> Sequence[HeldOutError]:
         return [
@@ -253,7 +256,7 @@ class _Fitted:
         for name, model in self.models.items():
             columns[name], low, high = model.predict(features)
             columns[f"{name}_low"], columns[f"{name}_high"] = low, high
-            spread[name] = (high - low) / (2 * _STANDARD_ERRORS)
+            spread[name] = (high - low) / (2 * STANDARD_ERRORS)
         columns[_EXTRAPOLATED] = find_outside(self.runs.columns, values).astype(np.float64)
         return Metrics(columns=columns, spread=spread)
 

@@ -108,6 +108,7 @@ def prepare_runs(runs: RunsFile, settings: FitSettings) -> TrainingSet:
             del found[name]
         elif is_constant(column):
             notes.append(f"{name} is the same in all runs: other values are extrapolated")
+    notes += _notes_on_order(found, targets, settings)
     _check_inputs(runs, settings, [*found])
     groups = _groups(runs, settings.group)
     kept, place = _merge(found)
@@ -220,6 +221,39 @@ def _reason_to_leave_out(
                 f"is an input, list the inputs in reads"
             )
     return ""
+
+
+def _notes_on_order(
+    found: Mapping[str, tuple[InputColumn, Any]],
+    targets: Mapping[str, Floats],
+    settings: FitSettings,
+) -> list[str]:
+    """Return notes on inputs that may be computed from a metric, such as its inverse.
+
+    A single input may order the runs, too, and an input that the user lists is meant.
+    """
+    if settings.reads is not None or len(found) == 1:
+        return []
+    return [
+        f"{name} orders all runs as {metric} does: if it is measured and not set, the stated "
+        f"error is that of a copy; list the inputs in reads"
+        for name, (column, values) in found.items()
+        if not isinstance(column, TextColumn)
+        for metric, target in targets.items()
+        if _is_same_order(values, target)
+    ]
+
+
+def _is_same_order(values: Floats, target: Floats) -> bool:
+    """Return whether a metric strictly rises or falls with an input, over all runs."""
+    both = ~np.isnan(values) & ~np.isnan(target)
+    if len(np.unique(values[both])) < LEAST_DESIGNS:
+        return False
+    pairs = np.unique(np.stack([values[both], target[both]], axis=1), axis=0)  # by the input
+    if (np.diff(pairs[:, 0]) == 0).any():
+        return False
+    steps = np.diff(pairs[:, 1])
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def _is_copy(values: Floats, target: Floats) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from dse_evaluators.accelerators.devices.calibrations import calibration_on
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.chips import chips_of
+from dse_evaluators.clusters.collectives import CollectiveConstants, seconds
 from dse_evaluators.clusters.measured_rows import MeasuredRow
 from dse_evaluators.clusters.scale_fit import SCALED
 from dse_evaluators.clusters.serving.serving_fit import predict_tpot
@@ -90,3 +91,14 @@ def write_steps(path):
         rows, partial(predict_step, "h100-dgx"), device, chips_of(device)["bf16"].constants
     )
     write(path, rows, seconds, "step_time_s")
+
+
+def write_collectives(path):
+    """Write a CSV file of all-reduces of 8 ranks on a node with other constants."""
+    sizes = [1 << power for power in range(10, 31, 2)]
+    constants = CollectiveConstants(latency_s=2.4e-5, bytes_per_s=2.1e11, pipelining=0.3)
+    took_s = seconds("all_reduce", np.array(sizes, dtype=float), 8, constants)
+    rows = (
+        f"all_reduce,8,{size},{one!r}" for size, one in zip(sizes, took_s.tolist(), strict=True)
+    )
+    path.write_text("\n".join(["collective,ranks,size_bytes,time_s", *rows, ""]))

@@ -167,3 +167,11 @@ def test_the_mean_of_the_candidates_is_their_mean() -> None:
         [one.predict(inputs) for name, one in fitted.items() if "mean" not in name], axis=0
     )
     assert fitted["mean of the candidates"].predict(inputs) == pytest.approx(mean)
+
+
+def test_an_input_that_orders_all_runs_as_the_metric_has_a_note(tmp_path: Path) -> None:
+    rows = [[t, f, 9.0 / t + (f == "fp16")] for t in range(1, 31) for f in ("int8", "fp16")]
+    file = write(tmp_path, [[t, f, 1 / y, y] for t, f, y in rows], "threads,format,speed,latency")
+    notes = Learned(file=file, metrics={"latency": "ms"}).cleaning_notes
+    assert [one for one in notes if one.startswith("speed orders all runs as latency does")]
+    assert not [one for one in notes if one.startswith("threads")]

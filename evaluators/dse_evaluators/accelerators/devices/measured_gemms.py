@@ -1,4 +1,4 @@
-"""Reader of a user's CSV file of measured GEMMs, with an error at ``file:line`` for a bad row."""
+"""Reader of a user's measured GEMMs: CSV, or a trace of PyTorch's profiler."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.profiler_trace import is_trace, read_traced_gemms
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline_fit import PRIOR, MeasuredGemms
 
@@ -54,9 +55,10 @@ class _Columns:
 
 
 def read_measured_gemms(path: Path, device: Device) -> list[MeasuredGemms]:
-    """Return the measured GEMMs of a CSV file, by format and software stack.
+    """Return the measured GEMMs of a file, by format and software stack.
 
-    The columns are ``m``, ``n`` and ``k``, ``dtype`` (or ``format``), and a time with its unit, as
+    The file may be a trace of PyTorch's profiler; of equal GEMMs, the median time counts. In CSV,
+    the columns are ``m``, ``n`` and ``k``, ``dtype`` (or ``format``), and a time with its unit, as
     ``time_us`` or ``latency_ms``; optional are ``framework``, ``version``, ``model`` and
     ``device``, of which the file has one.
 
@@ -68,6 +70,10 @@ def read_measured_gemms(path: Path, device: Device) -> list[MeasuredGemms]:
         SpecError: the file cannot be read or has no rows, or a row is invalid.
     """
     try:
+        with path.open("rb") as binary:
+            is_traced = is_trace(binary.read(64))
+        if is_traced:
+            return _read_trace(path, device)
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _read(file, path, device)
     except FileNotFoundError as error:
@@ -100,7 +106,35 @@ def _read(file: TextIO, path: Path, device: Device) -> list[MeasuredGemms]:
         raise SpecError("there are no rows", where=f"{path}:2", hint=f"rows of {EXAMPLE}")
     _check_one_device(devices, path)
     found = [_group(device, key, groups[key], models[key]) for key in sorted(groups)]
-    _check_unit(found, columns, f"{path}:1")
+    _check_unit(found, columns.time, f"{path}:1")
+    return found
+
+
+def _read_trace(path: Path, device: Device) -> list[MeasuredGemms]:
+    """Return the GEMMs of a trace by format, each shape once.
+
+    Raises:
+        SpecError: the trace is invalid, or a GEMM cannot have run on the device.
+    """
+    times = defaultdict[tuple[str, int, int, int], list[float]](list)
+    places = dict[tuple[str, int, int, int], str]()
+    for one in read_traced_gemms(path):
+        key = (one.format, one.m, one.n, one.k)
+        times[key].append(one.seconds)
+        places.setdefault(key, one.where)
+    groups = defaultdict[str, list[tuple[float, ...]]](list)
+    for (number_format, m, n, k), some in times.items():
+        seconds = float(np.median(some))
+        try:
+            _check_rate(device, number_format, (m, n, k), seconds, f"{seconds * 1e6:.4g} us")
+        except SpecError as error:
+            raise error.at(places[number_format, m, n, k]) from error
+        groups[number_format].append((m, n, k, seconds))
+    found = [
+        _group(device, (number_format, "", ""), points, [""] * len(points))
+        for number_format, points in sorted(groups.items())
+    ]
+    _check_unit(found, "time", str(path))
     return found
 
 
@@ -153,9 +187,6 @@ def _point(row: Mapping[str, str], columns: _Columns, device: Device) -> tuple[f
         raise SpecError("the row has another number of cells than the header", hint="check commas")
     m, n, k = (_size(name, row[name]) for name in ("m", "n", "k"))
     number_format = _format(row[columns.dtype])
-    if RECIPES[number_format].rate not in device.flops_per_s:
-        hint = f"it has {', '.join(device.flops_per_s)}"
-        raise SpecError(f"{device.name} has no units for {number_format}", hint=hint)
     text = row[columns.time]
     try:
         seconds = float(text) * columns.seconds
@@ -163,14 +194,36 @@ def _point(row: Mapping[str, str], columns: _Columns, device: Device) -> tuple[f
         seconds = float("nan")
     if not (isfinite(seconds) and seconds > 0):
         raise SpecError(f"{columns.time} is {text!r}", hint="a number above 0")
+    _check_rate(device, number_format, (m, n, k), seconds, f"{text} ({columns.time})")
+    return m, n, k, seconds
+
+
+def _check_rate(
+    device: Device, number_format: str, shape: tuple[int, int, int], seconds: float, shown: str
+) -> None:
+    """Check that a GEMM can have run on a device.
+
+    Args:
+        device: the device.
+        number_format: a name of ``RECIPES``.
+        shape: m, n and k.
+        seconds: its time [s].
+        shown: the time as the file has it, for messages.
+
+    Raises:
+        SpecError: the device has no units for the format, or the GEMM is faster than its peak rate.
+    """
+    if RECIPES[number_format].rate not in device.flops_per_s:
+        hint = f"it has {', '.join(device.flops_per_s)}"
+        raise SpecError(f"{device.name} has no units for {number_format}", hint=hint)
+    m, n, k = shape
     share = 2.0 * m * n * k / seconds / device.flops_per_s[RECIPES[number_format].rate]
     if share > FASTEST:
         problem = (
-            f"{m} x {n} x {k} in {text} ({columns.time}) is {share:,.3g} times the peak "
+            f"{m} x {n} x {k} in {shown} is {share:,.3g} times the peak "
             f"{number_format} rate of {device.name}"
         )
         raise SpecError(problem, hint="check the unit of the time, and the device")
-    return m, n, k, seconds
 
 
 def _size(name: str, text: str) -> int:
@@ -215,7 +268,7 @@ def _group(
     )
 
 
-def _check_unit(found: Sequence[MeasuredGemms], columns: _Columns, where: str) -> None:
+def _check_unit(found: Sequence[MeasuredGemms], name: str, where: str) -> None:
     """Check that times are of the order of the data sheet's roofline.
 
     Raises:
@@ -224,5 +277,5 @@ def _check_unit(found: Sequence[MeasuredGemms], columns: _Columns, where: str) -
     ratios = [part.seconds / np.maximum(part.naive(), PRIOR.launch_s) for part in found]
     ratio = float(np.median(np.concatenate(ratios)))
     if ratio > SLOWEST:
-        problem = f"{columns.time}: the median is {ratio:,.0f} times the data sheet's roofline"
+        problem = f"{name}: the median is {ratio:,.0f} times the data sheet's roofline"
         raise SpecError(problem, where=where, hint="check the unit of the time, and the device")

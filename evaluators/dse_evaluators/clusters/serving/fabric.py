@@ -17,7 +17,7 @@ from dse_evaluators.clusters.collectives import (
     constants_of,
     seconds,
 )
-from dse_evaluators.clusters.fabrics import is_measured
+from dse_evaluators.clusters.fabrics import MeasuredFabric, is_measured
 from dse_evaluators.clusters.own_system import device_from, system_from
 from dse_evaluators.clusters.systems import InterNodeNetwork, System, system_of
 
@@ -79,8 +79,9 @@ class ServingFabric:
     @property
     def exchanges(self) -> bool:
         """Whether an all-to-all was measured on this fabric, or on the one that it is like."""
-        if self.system is not None and self.system.own_fabric is not None:
-            return False
+        own = None if self.system is None else self.system.own_fabric
+        if own is not None:
+            return isinstance(own, MeasuredFabric) and own.has_measurement("all_to_all")
         return is_measured(self.name, "all_to_all")
 
     @property

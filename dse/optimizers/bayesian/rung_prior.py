@@ -1,0 +1,188 @@
+"""Prior means from modelled rungs of fidelity ladders, and first designs from their front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.expressions.expression import Expression
+from dse.core.pareto import hypervolume, nondominated
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats
+from dse.optimizers.bayesian.fidelity_agreement import agreement
+from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.metric_model import Inputs
+from dse.optimizers.bayesian.output_transform import OutputTransform
+from dse.units import units
+
+FIRST = 4
+"""First designs, from the front that the rungs predict, before the first surrogate."""
+_PAIRS, _TRUST = 10.0, 0.5
+"""Pairs of measured designs that the initial rank agreement counts for, and that agreement."""
+_LEAST = 0.25
+"""Rank agreement of rung and measurement at or below which the rung is not used."""
+_ALONE, _TURNS = 8, 2
+"""Measured designs after which one of so many designs is chosen without the rungs."""
+_MARGIN = 0.1
+"""Distance of the reference point from the predicted front, as a share of its range."""
+
+Columns = Mapping[str, Column]
+
+
+class RungPrior:
+    """Values of measured quantities as the modelled rungs of their ladders predict them.
+
+    Of each ladder the highest modelled rung is used, if it reads only parameters that the
+    measured metric reads too. A quantity has a prediction if each of its measured metrics has
+    such a rung.
+
+    Args:
+        problem: problem to optimise.
+        roles: its split into measured and modelled metrics.
+    """
+
+    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
+        self._problem = problem
+        self._roles = roles
+        self._rungs = {
+            metric: rung
+            for metric, ladder in problem.ladders.items()
+            if (rung := _modelled_rung(problem, metric, ladder))
+        }
+        learnt = [problem.objectives[place] for place in roles.learnt]
+        self.covers_objectives = bool(learnt) and all(self.covers(o.expression) for o in learnt)
+        """Whether the rungs predict every objective that has to be measured."""
+
+    def covers(self, expression: Expression) -> bool:
+        """Return whether rungs predict all measured metrics that a formula reads."""
+        measured = expression.names & self._problem.measured
+        return bool(measured) and measured <= self._rungs.keys()
+
+    def columns(self, batch: Batch) -> tuple[Columns, Floats]:
+        """Return parameters and metrics, with rungs for measured ones, and the rows with values.
+
+        Args:
+            batch: n designs.
+        """
+        problem = self._problem
+        known = problem.known(batch)
+        found = {name: Column(values) for name, values in known.columns.items()}
+        for metric, rung in self._rungs.items():
+            lower, upper = problem.metrics[rung].unit, problem.metrics[metric].unit
+            factor = units.converted(1.0, lower, upper)
+            found[metric] = Column(factor * np.asarray(known.columns[rung], dtype=float))
+        fine = np.ones(len(batch), dtype=bool)
+        fine[list(known.faults)] = False
+        return {**batch.columns, **found}, fine
+
+    def is_used(self, trials: Sequence[Trial]) -> bool:
+        """Return whether the rungs rank the measured designs well in every learnt objective.
+
+        Args:
+            trials: the first n trials of the study that finished, for any n.
+        """
+        if not self.covers_objectives:
+            return False
+        done = [trial for trial in trials if trial.state is State.DONE]
+        if not done:
+            return True
+        columns, _ = self.columns(self._problem.space.batch([trial.design for trial in done]))
+        low = self._problem.losses(columns, len(done))
+        high = self._problem.trial_losses(done)
+        return all(agrees(low[:, place], high[:, place]) for place in self._roles.learnt)
+
+    def choose_first(self, pool: Batch, tried: Batch, count: int) -> Batch:
+        """Return up to ``count`` designs of the predicted front of largest hypervolume together.
+
+        They are chosen one after another, each for the largest increase.
+
+        Args:
+            pool: candidates.
+            tried: designs that are measured or pending; their predicted losses count as attained.
+            count: number of designs.
+        """
+        losses = self._losses(pool)
+        rows = np.flatnonzero(np.isfinite(losses).all(axis=1))
+        rows = rows[nondominated(losses[rows])] if len(rows) else rows
+        front = losses[rows]
+        got = self._losses(tried)
+        got = got[np.isfinite(got).all(axis=1)]
+        if not len(rows):
+            return pool.take(rows)
+        width = np.ptp(front, axis=0)
+        reference = front.max(axis=0) + _MARGIN * np.where(width > 0, width, 1.0)
+        chosen: list[int] = []
+        for _ in range(min(count, len(rows))):
+            held = np.vstack([got, front[chosen]])
+            volumes = [
+                -1.0 if at in chosen else hypervolume(np.vstack([held, front[at]]), reference)
+                for at in range(len(rows))
+            ]
+            chosen.append(int(np.argmax(volumes)))
+        return pool.take(rows[chosen])
+
+    def _losses(self, batch: Batch) -> Floats:
+        """Return the predicted losses of designs, (n, m), on the scales of hypervolumes."""
+        if not len(batch):
+            return np.zeros((0, len(self._problem.objectives)))
+        columns, fine = self.columns(batch)
+        losses = self._problem.on_scales(self._problem.losses(columns, len(batch)))
+        return np.where(fine[:, None], losses, np.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RungInputs:
+    """Encoding of designs for a Gaussian process whose prior mean is a rung, the last column.
+
+    The rung is on the scale of the losses that the process is fitted to, so that a perfect one
+    has a slope of 1.
+    """
+
+    inputs: Inputs
+    rungs: RungPrior
+    losses_of: Callable[[Columns, int], Floats]
+    warp: OutputTransform
+
+    def points(self, batch: Batch) -> Floats:
+        """Encode designs as model inputs and the rung's prediction, (n, c + 1)."""
+        columns, fine = self.rungs.columns(batch)
+        with np.errstate(all="ignore"):
+            mean = self.warp.learnt(self.losses_of(columns, len(batch)))
+        known = fine & np.isfinite(mean)
+        worst = mean[known].max() if known.any() else 0.0
+        return np.column_stack([self.inputs.points(batch), np.where(known, mean, worst)])
+
+
+def agrees(low: Floats, high: Floats) -> bool:
+    """Return whether a rung ranks the measured designs like the measurements.
+
+    The rank correlation starts at :data:`_TRUST`, which counts as :data:`_PAIRS` pairs.
+
+    Args:
+        low: (n,), losses that the rung predicts.
+        high: (n,), measured losses.
+    """
+    score, pairs = agreement(low, high)
+    return (score + _TRUST * _PAIRS) / (pairs + _PAIRS) > _LEAST
+
+
+def is_without_rung(count: int) -> bool:
+    """Return whether the design after ``count`` measured ones is chosen without the rungs.
+
+    Some are: where a rung is wrong about designs unlike all measured ones, no measurement shows it.
+    """
+    return count >= _ALONE and count % _TURNS == 0
+
+
+def _modelled_rung(problem: Problem, metric: str, ladder: Sequence[str]) -> str:
+    reads = problem.sources[metric].reads
+    found = [
+        rung
+        for rung in ladder[:-1]
+        if problem.sources[rung].kind == "modelled" and problem.sources[rung].reads <= reads
+    ]
+    return found[-1] if found else ""
