@@ -95,9 +95,9 @@ def _cut_table(label: str, layers: Sequence[Layer]) -> CutPoints:
     else:
         blocks = [layer.name.rpartition("-")[0] or layer.name for layer in layers]
         ends = [at for at in range(1, len(layers)) if blocks[at] != blocks[at - 1]]
-    image = _IMAGE if name.startswith(_IMAGE_NETWORKS) else _elements_read(layers[0])
+    image = _IMAGE if name.startswith(_IMAGE_NETWORKS) else _count_inputs(layers[0])
     tokens = layers[0].height if name not in _CHAINS and layers[0].filter_height == 1 else image
-    crossing = [min(_elements_made(layers[at - 1]), _elements_read(layers[at])) for at in ends]
+    crossing = [min(_count_outputs(layers[at - 1]), _count_inputs(layers[at])) for at in ends]
     return CutPoints(
         layers=tuple(layers),
         names=("input", *(layers[at - 1].name for at in ends), layers[-1].name),
@@ -107,11 +107,11 @@ def _cut_table(label: str, layers: Sequence[Layer]) -> CutPoints:
     )
 
 
-def _elements_made(layer: Layer) -> int:
+def _count_outputs(layer: Layer) -> int:
     return layer.output_height * layer.output_width * layer.filters * layer.copies
 
 
-def _elements_read(layer: Layer) -> int:
+def _count_inputs(layer: Layer) -> int:
     """Return the elements of a layer's input without padding, if its windows cover it evenly."""
     pixels = layer.output_height * layer.output_width * layer.stride**2
     return (pixels if layer.width > 1 else layer.output_height) * layer.channels

@@ -20,13 +20,17 @@ from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.alike import fix_columns, gather_parts, groups, infeasible_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.edge.cut_points import CutPoints, cut_points
-from dse_evaluators.edge.partition_costs import RADIOS, CutCosts, Prefixes, bisect_threshold
+from dse_evaluators.edge.partition_costs import CutCosts, Prefixes, bisect_threshold
+from dse_evaluators.edge.radios import read_radio
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import look_up_row, number_format
 from dse_evaluators.workloads.own.own_workload import declare_workload
 
 _MOST_CUTS = 2**31 - 1
+
+_MOST_NAMES = 40
+"""Most cuts that the note of ``dse check`` names one by one."""
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -40,6 +44,7 @@ _METRICS = (
     Metric(name="sent", unit="B", goal="minimize"),
     Metric(name="sees_input", words=("no", "yes")),
     Metric(name="threshold_bandwidth", unit="B/s"),
+    Metric(name="extrapolated", words=("no", "yes")),
 )
 
 _WORDS = ("device", "server", "device_format", "server_format", "cut_format")
@@ -58,19 +63,21 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
     nothing. In between, the tensors that cross the cut are sent in ``cut_format``: those that a
     later layer needs, the skipping ones of residual blocks among them (:mod:`.cut_points`).
     ``threshold_bandwidth`` is the least bandwidth at which some other cut is as fast as the device
-    alone; it is undefined if no bandwidth suffices.
+    alone; it is undefined if no bandwidth suffices. ``extrapolated`` is 1 if the device or the
+    server was not measured in its format (see Limits).
 
     Args:
         workload: a workload of ``workloads.catalogue``, or a network of yours: a path,
             ``{python: net.py:make, input: [3, 32, 32]}``, or a module; see ``docs/workloads.md``.
         platforms: figures of devices and servers of yours, or paths of their files, by name: see
             :mod:`.platforms`.
-        radio: what the device sends with: ``wifi``, ``lte``, ``3g``, or ``wired``, of which no
-            energy is counted.
+        radio: what the device sends with: the energy of a bit and the power while it sends, as in
+            ``{bit_energy: 300 nJ, power: 0.2 W}``; or ``wifi``, ``lte``, ``3g``, whose figures are
+            assumed, or ``wired``, of which no energy is counted.
         input_bits: bits of each element of the network's input, as it is sent at ``cut: 0``.
 
     Inputs:
-        cut: the number of the cut, from 0; the note of ``dse check`` has the number of the last.
+        cut: the number of the cut, from 0; the note of ``dse check`` has the layer before each.
         cut_format: number format of the tensors that cross, as in ``compression.recipe``.
         device: a device of ``devices.csv`` or of ``platforms``.
         server: likewise.
@@ -93,12 +100,11 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
 
     Source:
         Kang et al.: Neurosurgeon, 2017, for cuts between layers; radios: Huang et al., 2012
-        (:mod:`.partition_costs`).
+        (:mod:`.radios`, from memory, hence assumed).
 
     Example:
         options: {workload: alexnet, device: jetson-tx2, server: a100-sxm-80gb, round_trip: 10 ms}
         parameters: {cut: [0, 4, 8], bandwidth: [125000.0, 12500000.0], cut_format: [fp16, int8]}
-        objectives: [{minimize: edge.latency}, {minimize: edge.energy}]
 
     Raises:
         SpecError: an option has an invalid value, or the network has no place to cut.
@@ -108,20 +114,20 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
 
     workload: object = "alexnet"
     platforms: Platforms | None = None
-    radio: str = "wifi"
+    radio: str | Mapping[str, float | str] = "wifi"
     input_bits: float = 8.0
     cut: float | None = None
-    cut_format: str | None = None
-    device: str | None = None
-    server: str | None = None
-    device_format: str | None = None
-    server_format: str | None = None
     bandwidth: float | str | None = None
     round_trip: float | str | None = None
+    cut_format: str | None = None
+    device_format: str | None = None
+    server_format: str | None = None
+    device: str | None = None
+    server: str | None = None
 
     def __post_init__(self) -> None:
         self._workload = declare_workload(self, self.workload)
-        self._radio = look_up_row("radio", self.radio, RADIOS)
+        self._radio = read_radio(self.radio)
         if not 0 < self.input_bits <= 64:
             raise SpecError(
                 f"input_bits is {self.input_bits:g}", hint="bits of an element, 1 to 64"
@@ -129,12 +135,11 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
         self._devices = devices_of(self.platforms or {})
         edition = hash_device_files((self.platforms or {}).values())
         self.version = "-".join(filter(None, (self.version, edition)))
-        numbers = dict(_NUMBERS)
+        numbers, notes = dict(_NUMBERS), [*getattr(self, "notes", ()), self._radio.note]
         if self._workload.is_known:
             last = len(self._cuts.names) - 1
             numbers["cut"] = NumberInput(0, last, whole=True)
-            text = f"cut {last} of {self._workload.label} computes all on the device"
-            self.notes = (*getattr(self, "notes", ()), text)
+            notes.append(_describe_cuts(self._workload.label, self._cuts.names))
         table: Mapping[str, Reading] = {
             **numbers,
             **dict.fromkeys(("device", "server"), CheckedInput(self._check_device)),
@@ -143,6 +148,8 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
         }
         self.declare(Readings.of(table, self))
         self._fixed = {k: v for k, v in self._readings.settled.items() if k in _WORDS}
+        notes += [self._note_figures(str(self._fixed.get(one, ""))) for one in ("device", "server")]
+        self.notes = tuple(dict.fromkeys(filter(None, notes)))
         self._costs: dict[tuple[str, ...], CutCosts | str] = {}
 
     @property
@@ -236,6 +243,7 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
             "sent": sent,
             "sees_input": (self._cuts.inputs[place] > 0).astype(float),
             "threshold_bandwidth": bisect_threshold(costs, trips)[at],
+            "extrapolated": np.full(len(place), float(not costs.measured)),
         }
 
     def _look_up_costs(self, words: tuple[str, ...]) -> CutCosts | str:
@@ -266,7 +274,14 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
             idle_w=own.idle_w,
             server_s=remote.time_s[-1] - remote.time_s[cuts.before],
             sent_bytes=np.array(features) + cuts.inputs * self.input_bits / 8.0,
+            measured=own.measured and remote.measured,
         )
+
+    def _note_figures(self, name: str) -> str:
+        source = self._devices[name].source if name else ""
+        if "unverified" not in source:
+            return ""
+        return f"figures of {name} that are quoted from memory are assumed: docs/devices.md"
 
     def _check_device(self, name: str, value: Value) -> None:
         device = look_up_row(name, value, self._devices)
@@ -278,3 +293,11 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
 def _bytes_of(number_format: str, elements: int) -> float:
     """Return the bytes of a tensor with its scales and zero points."""
     return float(format_of(number_format).bits((elements,)).total_bytes) if elements else 0.0
+
+
+def _describe_cuts(label: str, names: Sequence[str]) -> str:
+    last = f"cut {len(names) - 1} of {label} computes all on the device"
+    if len(names) > _MOST_NAMES:
+        return last
+    listed = ", ".join(f"{at} {name}" for at, name in enumerate(names))
+    return f"{last}; cuts, each after the layer: {listed}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,34 +20,14 @@ _LEAST, _MOST = 1e-3, 1e18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Radio:
-    """Power of a radio that sends: ``base_w`` while it sends, and ``bit_j`` for each bit."""
-
-    bit_j: float
-    base_w: float
-
-
-RADIOS: Mapping[str, Radio] = {
-    "wifi": Radio(bit_j=283.17e-9, base_w=0.13286),
-    "lte": Radio(bit_j=438.39e-9, base_w=1.28804),
-    "3g": Radio(bit_j=868.98e-9, base_w=0.81788),
-    "wired": Radio(bit_j=0.0, base_w=0.0),
-}
-"""Radios by name.
-
-Source:
-    Huang et al.: A Close Examination of Performance and Power Characteristics of 4G LTE Networks,
-    2012, table 4, for uploads; recalled, not read again. ``wired`` counts no energy.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes:
     """Time and energy of the first 0, 1 ... l layers of a network on one machine, (l + 1,)."""
 
     time_s: Floats
     energy_j: Floats
     idle_w: float
+    measured: bool
+    """Whether the roofline constants were measured on the machine itself."""
 
     @staticmethod
     def of(machine: CalibratedDevice, kernels: Kernels) -> Prefixes:
@@ -70,7 +49,10 @@ class Prefixes:
         time_s = found.total_s + drawn.throttled_s
         energy_j = drawn.base_j + drawn.compute_j + drawn.memory_j
         return Prefixes(
-            time_s=_sums(time_s[:, 0]), energy_j=_sums(energy_j[:, 0]), idle_w=power.idle_w
+            time_s=_sums(time_s[:, 0]),
+            energy_j=_sums(energy_j[:, 0]),
+            idle_w=power.idle_w,
+            measured=machine.calibration.own,
         )
 
 
@@ -84,6 +66,8 @@ class CutCosts:
     """Power of the device while it waits."""
     server_s: Floats
     sent_bytes: Floats  # 0 at the last cut, where nothing is sent
+    measured: bool
+    """Whether the roofline constants of device and server were measured on them."""
 
     @property
     def fixed_s(self) -> Floats:

@@ -118,6 +118,13 @@ def test_a_cut_elsewhere_wins_above_the_threshold_and_not_below():
     assert best(1.001 * threshold) < count - 1
 
 
+def test_a_threshold_that_no_bandwidth_reaches_is_undefined_with_its_reason_and_row():
+    made = Partition(workload="alexnet", cut=0, bandwidth=1e6, **PLACE)
+    found = made.evaluate(Batch.of([{"round_trip": 0.0}, {"round_trip": 3600.0}]))
+    assert np.isfinite(found.columns["threshold_bandwidth"]).tolist() == [True, False]
+    assert found.undefined["threshold_bandwidth"].keys() == {1}
+
+
 def test_a_format_of_four_bits_sends_a_quarter_of_sixteen():
     rows = Batch.of([{"cut_format": one} for one in ("fp16", "int4:tensor")])
     made = Partition(workload="alexnet", cut=3, bandwidth=1e6, round_trip=0.0, **PLACE)
@@ -134,11 +141,31 @@ def test_a_format_of_four_bits_sends_a_quarter_of_sixteen():
         ({"workload": "alexnet", "device": "jetson-tx3"}, "device cannot be 'jetson-tx3'"),
         ({"workload": "alexnet", "radio": "lorawan"}, "radio cannot be 'lorawan'"),
         ({"workload": "alexnet", "input_bits": 0}, "input_bits is 0"),
+        ({"workload": "alexnet", "bandwidth": "0 B/s"}, r"bandwidth cannot be 0\.0"),
+        ({"workload": "alexnet", "round_trip": "-1 ms"}, r"round_trip cannot be -0\.001"),
+        ({"workload": "alexnet", "radio": {"bit_energy": "3 nJ"}}, "radio lacks power"),
+        ({"workload": "alexnet", "radio": {"powr": 1}}, "a radio has no 'powr'"),
     ],
 )
 def test_what_cannot_be_cut_is_refused(options, words):
     with pytest.raises(SpecError, match=words):
         Partition(**options)
+
+
+def test_figures_that_are_assumed_are_named_in_the_notes_and_the_users_own_are_not():
+    assumed = Partition(workload="alexnet", radio="lte", device="jetson-tx2").notes
+    assert any("radio lte is assumed" in note for note in assumed)
+    assert any("jetson-tx2" in note and "assumed" in note for note in assumed)
+    own = Partition(workload="alexnet", radio={"bit_energy": "1 nJ", "power": "1 W"})
+    assert not any("assumed" in note for note in own.notes)
+
+
+def test_a_radio_of_the_user_counts_each_bit_and_the_time_of_sending():
+    radio = {"bit_energy": "2 nJ", "power": "0.5 W"}
+    made = Partition(workload="alexnet", radio=radio, bandwidth=1e6, round_trip=0.0, **PLACE)
+    found = made.evaluate(Batch.of([{"cut": 0}])).columns
+    sent = 3 * 224 * 224
+    assert found["radio_energy"][0] == pytest.approx(8 * sent * 2e-9 + sent / 1e6 * 0.5)
 
 
 def test_a_network_of_one_layer_has_no_place_to_cut(tmp_path):
