@@ -49,6 +49,11 @@ FAMILIES: Mapping[str, Family] = {
         "Quality and size of compressed models. See also [number formats](../../formats.md) and "
         "[workloads](../../workloads.md).",
     ),
+    "edge": Family(
+        "Edge: networks cut between device and server, aerial robots",
+        "Systems with limited power at the edge of a network. See also [cutting a network]"
+        "(../../how-to/edge-partition.md).",
+    ),
     "formats": Family(
         "Number formats: rounding error",
         "Distortion of tensors by [number formats](../../formats.md).",

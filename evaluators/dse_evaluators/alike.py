@@ -110,8 +110,12 @@ def gather_parts(
     """
     columns = {name: np.full(size, np.nan) for name in provides}
     faults: dict[int, Fault] = {}
+    undefined: dict[str, dict[int, str]] = {}
     for rows, found in parts:
         for name in columns.keys() & found.columns.keys():
             columns[name][rows] = found.columns[name]
         faults |= {int(rows[at]): fault for at, fault in found.faults.items()}
-    return Metrics(columns=columns, faults=faults)
+        for name, reasons in found.undefined.items():
+            placed = {int(rows[at]): reason for at, reason in reasons.items()}
+            undefined.setdefault(name, {}).update(placed)
+    return Metrics(columns=columns, faults=faults, undefined=undefined)

@@ -40,6 +40,8 @@ FAST = frozenset(
         "apex",
         "apex_clocks",
         "apex_experts",
+        "autopilot",
+        "autopilot_speeds",
         "camel",
         "carbon_connect",
         "checkfree",

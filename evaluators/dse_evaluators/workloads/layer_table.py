@@ -67,11 +67,13 @@ class ReadLayers:
         table: the layer table.
         notes: sentences on what it leaves out.
         stored: for each layer, the names of the stored tensors that its weights are made of.
+        nodes: for each layer, the index of its operator in the graph; empty without a graph.
     """
 
     table: LayerTable
     notes: tuple[str, ...] = ()
     stored: tuple[frozenset[str], ...] = ()
+    nodes: tuple[int, ...] = ()
 
 
 def join_tables(*tables: LayerTable) -> LayerTable:

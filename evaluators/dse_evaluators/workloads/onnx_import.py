@@ -89,19 +89,26 @@ def _read(
     picks: list[tuple[OnnxNode, frozenset[str]]] = []
     learnt: set[str] = set()
     stored: list[frozenset[str]] = []
-    for node in graph.nodes:
+    nodes: list[int] = []
+    for at, node in enumerate(graph.nodes):
         if node.operator in _RIGHT and node.outputs[0] not in graph.made_of:
             layers += _READERS[node.operator](graph, node)
             made = [graph.made_of.get(name, frozenset[str]()) for name in _operands(node)]
             learnt.update(*made)
             stored += [frozenset[str]().union(*made)] * (len(layers) - len(stored))
+            nodes += [at] * (len(layers) - len(nodes))
         elif node.operator == "Gather" and _picks_rows(graph, node):
             picks.append((node, graph.made_of[node.inputs[0]]))
     lookups = tuple(_lookup(graph, node, shared=bool(made & learnt)) for node, made in picks)
     counted = learnt.union(*(made for _, made in picks))
     others = sum(n for name, n in graph.stored.items() if name not in counted and n > 1)
     table = LayerTable(layers=tuple(layers), lookups=lookups, others=others)
-    return ReadLayers(table=table, notes=tuple(_notes(graph, path.name)), stored=tuple(stored))
+    return ReadLayers(
+        table=table,
+        notes=tuple(_notes(graph, path.name)),
+        stored=tuple(stored),
+        nodes=tuple(nodes),
+    )
 
 
 def _notes(graph: Graph, file: str) -> Iterator[str]:

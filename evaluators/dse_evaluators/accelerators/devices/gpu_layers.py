@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,8 @@ from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.workloads.catalogue import table_of
 from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.layers import Layer
+
+_Facts = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +96,23 @@ def kernels_of_table(table: LayerTable) -> Kernels:
         table: the layer table.
     """
     counted = Counter(_facts(layer) for layer in table.layers)
-    facts = np.array(list(counted), dtype=float)  # (l, 7)
+    return _build_kernels(list(counted), list(counted.values()), table.parameters - table.weights)
+
+
+def kernels_in_order(layers: Sequence[Layer]) -> Kernels:
+    """Return the layers with their GEMM sizes, one by one in order, without other parameters.
+
+    Args:
+        layers: the layers of a network.
+    """
+    return _build_kernels([_facts(layer) for layer in layers], [1] * len(layers), 0)
+
+
+def _build_kernels(rows: Sequence[_Facts], repeats: Sequence[int], others: int) -> Kernels:
+    facts = np.array(rows, dtype=float)  # (l, 7)
     pixels, chain, filters, products, inputs, weighted, plain = facts.T[:, :, None]
     return Kernels(
-        repeats=np.array(list(counted.values()), dtype=float)[:, None],
+        repeats=np.array(repeats, dtype=float)[:, None],
         pixels=pixels,
         chain=chain,
         filters=filters,
@@ -104,11 +120,11 @@ def kernels_of_table(table: LayerTable) -> Kernels:
         inputs=inputs,
         weighted=weighted > 0,
         plain=plain > 0,
-        others=float(table.parameters - table.weights),
+        others=float(others),
     )
 
 
-def _facts(layer: Layer) -> tuple[int, ...]:
+def _facts(layer: Layer) -> _Facts:
     pixels = layer.output_height * layer.output_width
     image = layer.height * layer.width * layer.channels
     # With a large stride, some pixels of the image are not read.

@@ -131,13 +131,14 @@ class LayeredWorkload:
 
     def _read_own(self) -> ReadLayers:
         if isinstance(self.origin, Path) and self.origin.suffix == ".onnx":
-            return read_onnx_layers(self.origin, self._axes())
+            return read_onnx_layers(self.origin, self.open_axes)
         if isinstance(self.origin, Path | Mapping):
             return read_language_model(self.origin, self.keys, self.label)
         return _trace(self.origin, self.label, tuple(sorted(self.shapes.items())))
 
-    def _axes(self) -> OpenAxes:
-        """Return the sizes of the open axes of an ONNX file."""
+    @property
+    def open_axes(self) -> OpenAxes:
+        """Sizes of the open axes of an ONNX file."""
         items = [f"{name}={size}" for name, size in self.keys.items()]
         sizes = axis_sizes(self.label, items)
         return OpenAxes(sizes=sizes, shapes=self.shapes, batch=1)

@@ -1,0 +1,1 @@
+"""Edge systems: networks cut between device and server, robots, phones, microcontrollers."""
