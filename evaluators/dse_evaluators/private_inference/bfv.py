@@ -115,8 +115,9 @@ class Bfv(
         taken as arbitrary: weights that repeat over all slots make less noise.
 
     Error:
-        Noise: read from SEAL on drawn layers, at most .6 bit from the model beside the one fitted
-        constant; time: see ``docs/how-to/private-inference.md``.
+        Noise: at most .73 bits from single readings of SEAL on 12 held-out pairs of layer and
+        ring (.56 in another run), beside one fitted constant. Time: 5 to 23 % below CPU seconds
+        of SEAL on these pairs, within 15 % for 10 of the 12, on a machine with other load.
 
     Source:
         Fan, Vercauteren: Somewhat Practical Fully Homomorphic Encryption, 2012. Albrecht et al.:
@@ -195,7 +196,9 @@ class Bfv(
         count = dict(zip(_COUNTED, counts, strict=True))
         ring, primes = np.array(RINGS, dtype=np.float64)[place], inputs["data_primes"]
         in_ntt = inputs["weights_in_ntt"] != 0
-        plain_log2 = _plain_log2()[place, inputs["plain_bits"].astype(np.int64)]
+        modulus = _plain_log2()[place, inputs["plain_bits"].astype(np.int64)]
+        # Where there is no modulus, the nominal width is a stand-in: a fault hides the row.
+        plain_log2 = np.where(np.isinf(modulus), inputs["plain_bits"], modulus)
         ciphertext = 2.0 * ring * primes * inputs["prime_bits"] / 8.0
         needed = needed_bits(tables.shape, inputs["weight_bits"], inputs["activation_bits"])
         return {

@@ -92,7 +92,7 @@ def run_layer(
     """Run a layer whose images fit into a row on SEAL, and compare the outputs at every pixel.
 
     Raises:
-        EvaluationError: SEAL refuses the parameters.
+        InfeasibleError: SEAL refuses the parameters.
     """
     packing = Packing(shape=layer.shape, ring=parameters.ring)
     terms = _terms(layer, packing)
@@ -139,9 +139,9 @@ class _Term:
 
 def _terms(layer: DrawnLayer, packing: Packing) -> list[_Term]:
     return [
-        _Term(*diagonal, *offset)
-        for diagonal in packing.diagonals.tolist()
-        for offset in layer.shape.offsets
+        _Term(output, source, swap, shift, down, right)
+        for output, source, swap, shift in packing.diagonals.tolist()
+        for down, right in layer.shape.offsets
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dse.errors import EvaluationError
+from dse.errors import InfeasibleError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SealSession:
         swap: whether rows are exchanged.
 
     Raises:
-        EvaluationError: SEAL refuses the parameters.
+        InfeasibleError: SEAL refuses the parameters.
     """
 
     def __init__(self, parameters: BfvParameters, rotations: Sequence[int], *, swap: bool) -> None:
@@ -113,7 +113,7 @@ def _make_context(parameters: BfvParameters) -> tuple[Any, int]:
     """Return SEAL's context, and the plaintext modulus.
 
     Raises:
-        EvaluationError: SEAL refuses the parameters.
+        InfeasibleError: SEAL refuses the parameters.
     """
     from tenseal import sealapi
 
@@ -126,7 +126,7 @@ def _make_context(parameters: BfvParameters) -> tuple[Any, int]:
         asked.set_plain_modulus(plain)
         context = sealapi.SEALContext(asked, True, sealapi.SEC_LEVEL_TYPE.TC128)  # noqa: FBT003
     except (ValueError, RuntimeError) as error:
-        raise EvaluationError(f"SEAL refuses the parameters: {error}") from error
+        raise InfeasibleError(f"SEAL refuses the parameters: {error}") from error
     if not context.parameters_set():
-        raise EvaluationError(f"SEAL refuses the parameters: {context.parameters_error_message()}")
+        raise InfeasibleError(f"SEAL refuses the parameters: {context.parameters_error_message()}")
     return context, int(plain.value())

@@ -44,7 +44,7 @@ class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1
         workload: a network (``docs/workloads.md``) whose layers each end in one call for each
             output; without it, metrics are of ``calls`` calls.
         calls: number of calls.
-        most_storage: infeasible above so many bytes.
+        most_storage: most bytes that a party stores; infeasible above.
 
     Inputs:
         bits: width of the function's input.
