@@ -77,6 +77,11 @@ FAMILIES: Mapping[str, Family] = {
         "Programs of others, each in an environment of its own. See also [external simulators]"
         "(../../outside.md).",
     ),
+    "private": Family(
+        "Private inference: encryption parameters, rotations, lookup tables, retrieval",
+        "Time, traffic and noise of inference on data that the server cannot read. See also "
+        "[workloads](../../workloads.md).",
+    ),
     "scaling": Family(
         "Scaling laws: precision and size of models",
         "Published laws and cost functions of quantised models.",

@@ -1,0 +1,1 @@
+"""Private inference: homomorphic encryption, lookup tables, private retrieval, aggregation."""

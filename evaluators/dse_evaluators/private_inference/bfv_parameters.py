@@ -1,0 +1,103 @@
+"""Security, plaintext modulus and noise of BFV, as in SEAL 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+
+from dse.core.values import Floats
+
+RINGS = (2048, 4096, 8192, 16384, 32768)
+
+SECURE_BITS: Mapping[int, Mapping[int, int]] = {
+    128: dict(zip(RINGS, (54, 109, 218, 438, 881), strict=True)),
+    192: dict(zip(RINGS, (37, 75, 152, 305, 611), strict=True)),
+    256: dict(zip(RINGS, (29, 58, 118, 237, 476), strict=True)),
+}
+"""Most bits of the entire coefficient modulus, by level and ring dimension, ternary secrets.
+
+Source:
+    Albrecht et al.: Homomorphic Encryption Security Standard, 2018, table 1 (classical attacks).
+"""
+
+ERROR_VARIANCE = 10.5
+"""Variance of SEAL's errors: a centred binomial of 42 bits.
+
+Source:
+    microsoft/SEAL, native/src/seal/util/rlwe.cpp: sample_poly_cbd.
+"""
+
+_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+
+
+def fresh_variance(ring: Floats) -> Floats:
+    """Return the variance of a coefficient of a fresh ciphertext's noise.
+
+    SEAL encrypts with the key-switching prime and divides by it, which leaves the rounding of both
+    components, one of them times a ternary secret, and that of the scaled plaintext.
+    """
+    return (2.0 * ring / 3.0 + 2.0) / 12.0
+
+
+def switch_variance(ring: Floats, data_primes: Floats) -> Floats:
+    """Return the variance that a key switch adds, if all primes have the same width.
+
+    Each digit is uniform below a prime and multiplied by an error; the sum over the digits is
+    divided by the key-switching prime and rounded.
+    """
+    return data_primes * ring * ERROR_VARIANCE / 3.0 + (2.0 * ring / 3.0 + 1.0) / 12.0
+
+
+def product_factor(ring: Floats, plain_log2: Floats) -> Floats:
+    """Return the factor on the variance of a product with a plaintext of arbitrary slots.
+
+    Its coefficients are uniform modulo the plaintext modulus.
+    """
+    return ring * np.exp2(2.0 * plain_log2) / 12.0
+
+
+def largest_noise(ring: Floats) -> Floats:
+    """Return the expected largest of n normal coefficients, in standard deviations.
+
+    Source:
+        Cramer: Mathematical Methods of Statistics, 1946, section 28.6.
+    """
+    wide = np.sqrt(2.0 * np.log(2.0 * ring))
+    return wide - (np.log(np.log(2.0 * ring)) + np.log(4.0 * np.pi) - 2.0 * 0.5772) / (2.0 * wide)
+
+
+@cache
+def plain_modulus(ring: int, bits: int) -> int:
+    """Return the largest prime of a width that has slots in a ring, 0 if there is none."""
+    if bits < 2:
+        return 0
+    step = 2 * ring
+    value = (2**bits - 1) // step * step + 1
+    while value > 2 ** (bits - 1):
+        if value < 2**bits and _is_prime(value):
+            return value
+        value -= step
+    return 0
+
+
+def _is_prime(value: int) -> bool:
+    """Test a number below 3e24 by the Miller-Rabin test with fixed witnesses."""
+    if value < 2 or any(value % prime == 0 for prime in _WITNESSES):
+        return value in _WITNESSES
+    odd, twos = value - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    return all(_passes(value, witness, odd, twos) for witness in _WITNESSES)
+
+
+def _passes(value: int, witness: int, odd: int, twos: int) -> bool:
+    power = pow(witness, odd, value)
+    if power in (1, value - 1):
+        return True
+    for _ in range(twos - 1):
+        power = power * power % value
+        if power == value - 1:
+            return True
+    return False

@@ -1,0 +1,80 @@
+"""Command that measures single BFV operations on this machine and writes a CSV file of them."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from dse_evaluators.private_inference.bfv_parameters import RINGS, SECURE_BITS
+from dse_evaluators.private_inference.seal_session import BfvParameters, SealSession
+from dse_evaluators.private_inference.unit_times import COLUMNS
+
+_MOST_PRIMES = 8
+_PLAIN_BITS = 20
+_ROUNDS = 7
+_LEAST_S = 0.02
+
+
+def settings() -> Iterator[tuple[int, int]]:
+    """Yield the ring dimensions and numbers of data primes, of widths from 27 bits."""
+    for ring in RINGS:
+        for primes in range(1, min(SECURE_BITS[128][ring] // 27 - 1, _MOST_PRIMES) + 1):
+            yield ring, primes
+
+
+def measure_setting(ring: int, primes: int) -> tuple[float, ...]:
+    """Return the CPU seconds of each operation, medians of rounds."""
+    width = min(SECURE_BITS[128][ring] // (primes + 1), 54)
+    parameters = BfvParameters(
+        ring=ring, data_primes=primes, prime_bits=width, plain_bits=_PLAIN_BITS
+    )
+    session = SealSession(parameters, [1], swap=False)
+    rng = np.random.default_rng(0)
+    slots = rng.integers(0, 2**18, ring).tolist()
+    ciphertext, plain = session.encrypt(slots), session.encode(slots)
+    total, turned = session.encrypt(slots), session.to_ntt(ciphertext)
+    encoded = session.encode(slots, in_ntt=True)
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: session.rotate(ciphertext, 1),
+        lambda: session.add(total, ciphertext),
+        lambda: session.multiply(ciphertext, plain),
+        lambda: session.multiply(turned, encoded),
+        lambda: session.to_ntt(ciphertext),
+        lambda: session.from_ntt(turned),
+    )
+    return tuple(_median_s(call) for call in calls)
+
+
+def _median_s(call: Callable[[], object]) -> float:
+    call()
+    begun, count = process_time(), 0
+    while process_time() - begun < _LEAST_S:
+        call()
+        count += 1
+    found = []
+    for _ in range(_ROUNDS):
+        begun = process_time()
+        for _ in range(count):
+            call()
+        found.append((process_time() - begun) / count)
+    return float(np.median(found))
+
+
+def main(path: str) -> None:
+    """Measure all settings and write them to a file."""
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        for ring, primes in settings():
+            seconds = measure_setting(ring, primes)
+            rows.writerow([ring, primes, *(f"{value:.4g}" for value in seconds)])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

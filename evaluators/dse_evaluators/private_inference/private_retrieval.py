@@ -1,0 +1,196 @@
+"""The evaluator ``private.retrieval``: private look-ups in a table with a hot part."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import ceil, log2
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Metric, Metrics
+from dse.core.values import Floats
+from dse.errors import SpecError
+from dse_evaluators.alike import row_by_row
+from dse_evaluators.counts import check_count
+from dse_evaluators.csv_records import read_rows
+from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.private_inference.lookup_trace import (
+    MOVIELENS,
+    LookupTrace,
+    read_trace,
+    recovered_share,
+)
+from dse_evaluators.reading_table import NumberInput, Reading, one_of
+
+_DEVICES = ("v100", "cpu-32-threads")
+_PRFS = ("aes128", "salsa20", "chacha20")
+
+INPUTS: Mapping[str, Reading] = {
+    "hot_share": NumberInput(0, 1, default=0.0),
+    "hot_queries": NumberInput(0, 256, default=1, whole=True),
+    "cold_queries": NumberInput(0, 256, default=1, whole=True),
+    "bins": NumberInput(1, 256, default=1, whole=True),
+    "neighbours": NumberInput(0, 5, default=0, whole=True),
+    "device": one_of(_DEVICES, "v100"),
+    "prf": one_of(_PRFS, "aes128"),
+}
+METRICS = (
+    Metric(name="recovered", goal="maximize"),
+    Metric(name="evaluations", goal="minimize"),
+    Metric(name="traffic", unit="B", goal="minimize"),
+    Metric(name="computation_gain", goal="maximize"),
+    Metric(name="throughput", unit="1/s", goal="maximize"),
+)
+
+
+class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
+    """Look-ups that a client retrieves without showing them, by distributed point functions.
+
+    The table is divided into a hot and a cold part, each part into bins, and an inference sends a
+    fixed number of queries to each bin, so that the server learns nothing. A look-up whose bin has
+    no query left is lost. ``recovered`` is the share that is not, on the half of the users that did
+    not order the table; ``evaluations`` are entries that queries scan. ``computation_gain`` is over
+    one query to the entire table for each look-up, ``throughput`` inferences per second.
+
+    Args:
+        trace: CSV file with the columns ``user`` and ``item``, or ``movielens``, an asset.
+        lookups: look-ups of an inference.
+        entry_bytes: bytes of an entry.
+        sessions: most inferences that judge a design.
+        table_entries: entries of the deployed table, for rates and traffic; those of the trace by
+            default.
+
+    Inputs:
+        hot_share: share of the entries in the hot part, those looked up most often.
+        hot_queries: queries to each bin of the hot part.
+        cold_queries: queries to each bin of the cold part.
+        bins: bins of each part.
+        neighbours: entries often looked up together that are stored with each entry.
+        device, prf: row of the published rates; the CPU has rates of ``aes128`` alone.
+
+    Limits:
+        Rates are published ones of one batch size, interpolated between table sizes. Latency is not
+        modelled, nor the loss of accuracy of lost look-ups. A trace is simulated for each design:
+        tens of milliseconds.
+
+    Error:
+        Rates are those of print. Recovery is counted on a real trace, and holds for it alone.
+
+    Source:
+        Lam et al.: GPU-based Private Information Retrieval for On-Device Machine Learning
+        Inference, 2023, and its published artifact: rates. Harper, Konstan: The MovieLens Datasets,
+        2015.
+
+    Example:
+        files:
+          trace.csv: |
+            user,item
+            1,1
+            1,2
+            2,1
+            2,3
+            3,1
+            3,2
+            4,3
+            4,1
+        options: {trace: trace.csv, lookups: 2}
+        parameters: {hot_share: [0.0, 0.4], cold_queries: [1, 2], bins: [1, 2]}
+        objectives: {evaluations: minimize, recovered: maximize}
+
+    Raises:
+        SpecError: the trace cannot be read, or an input is invalid.
+        PluginError: a count is invalid, or the asset is not installed.
+    """
+
+    user_options: ClassVar[Sequence[str]] = ("trace",)
+
+    trace: str = MOVIELENS
+    lookups: int = 12
+    entry_bytes: int = 256
+    sessions: int = 400
+    table_entries: int | None = None
+    device: str | None = None
+    prf: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("lookups", "entry_bytes", "sessions"):
+            check_count(name, getattr(self, name), least=1)
+        if self.table_entries is not None:
+            check_count("table_entries", self.table_entries, least=1)
+        if self.trace != MOVIELENS and not Path(self.trace).is_file():
+            hint = f"a CSV file with the columns user and item, or {MOVIELENS}"
+            raise SpecError(f"there is no file {self.trace}", hint=hint, part=["trace"])
+        super().__post_init__()
+
+    @cached_property
+    def _trace(self) -> LookupTrace:
+        return read_trace(self.trace, self.lookups, self.sessions)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """Return the metrics of n designs, simulating equal ones once."""
+        return row_by_row(self._readings.rows(batch), self.provides, self._compute)
+
+    def _compute(self, design: Mapping[str, float]) -> Mapping[str, float] | str:
+        bins, near = int(design["bins"]), int(design["neighbours"])
+        queries = int(design["hot_queries"]), int(design["cold_queries"])
+        trace = self._trace
+        hot = round(design["hot_share"] * trace.entries)
+        parts = (trace.order[:hot], trace.order)
+        tables = [
+            (part, min(bins, len(part)), count)
+            for part, count in zip(parts, queries, strict=True)
+            if len(part) and count
+        ]
+        rates = _rates().get((_DEVICES[int(design["device"])], _PRFS[int(design["prf"])]))
+        if rates is None:
+            return "the CPU has published rates of aes128 alone"
+        if not tables:
+            return "no table has a query"
+        if queries[1] == 0:
+            return "the cold part has no query, so that its entries cannot be retrieved"
+        return self._costs(tables, near, rates) | {
+            "recovered": recovered_share(trace, tables, near)
+        }
+
+    def _costs(
+        self, tables: Sequence[tuple[np.ndarray, int, int]], near: int, rates: Floats
+    ) -> dict[str, float]:
+        trace, scale = self._trace, 1.0
+        if self.table_entries is not None:
+            scale = self.table_entries / trace.entries
+        evaluations = traffic = seconds = 0.0
+        for part, bins, count in tables:
+            entries = len(part) * scale
+            size = max(entries / bins, 2.0)
+            evaluations += count * entries
+            key_bytes = ceil(16 * 4 * log2(size))
+            traffic += count * bins * (key_bytes + self.entry_bytes * (1 + near))
+            seconds += count * bins / _rate_at(size, rates)
+        return {
+            "evaluations": evaluations,
+            "traffic": traffic,
+            "computation_gain": self.lookups * trace.entries * scale / evaluations,
+            "throughput": 1.0 / seconds,
+        }
+
+
+def _rates() -> Mapping[tuple[str, str], Floats]:
+    """Return the published rates by device and function: entries and queries per second, (r, 2)."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for row in read_rows(Path(__file__).with_name("retrieval_rates.csv")):
+        key = row["device"], row["prf"]
+        found[key].append((float(row["entries"]), float(row["rate_per_s"])))
+    return {key: np.array(rows) for key, rows in found.items()}
+
+
+def _rate_at(entries: float, rates: Floats) -> float:
+    """Return the rate at a table size, interpolated in logarithms; scans are linear beyond them."""
+    sizes, known = rates[:, 0], rates[:, 1]
+    if entries > sizes[-1]:
+        return float(known[-1] * sizes[-1] / entries)
+    return float(np.exp(np.interp(np.log(entries), np.log(sizes), np.log(known))))
