@@ -62,7 +62,7 @@ class Lion(torch.optim.Optimizer):
         super().__init__(weights, {"lr": rate, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # noqa: ARG002 - as in the base
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # noqa: ARG002 - unused
         """Update each parameter that has a gradient."""
         first, second = self._BETAS
         for group in self.param_groups:

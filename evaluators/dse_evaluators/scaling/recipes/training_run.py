@@ -176,7 +176,7 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
                     raise SpecError(f"{name} has its own {option}", hint=hint, part=[option])
             return None
         found = model_ref(self.model, self.data, self.quality, runs=True)
-        if isinstance(found, str) or (name and names_file(name)):
+        if not isinstance(found, OwnModel) or (name and names_file(name)):
             raise SpecError(
                 f"{name} cannot be trained",
                 hint=f"{' or '.join(SHIPPED)}, or a network of yours: {{python: net.py:make}}",
