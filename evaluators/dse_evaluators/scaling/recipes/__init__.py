@@ -1,0 +1,1 @@
+"""Training recipes: optimizer, learning rate, batch sizes, precision; measured, and counted."""
