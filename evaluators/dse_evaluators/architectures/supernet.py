@@ -12,36 +12,23 @@ from dse.errors import PluginError, nearest
 from dse.protocols import Evaluator
 from dse_evaluators.architectures.call_clock import CallTiming
 from dse_evaluators.architectures.image_files import DIGITS, digest_images, read_images
-from dse_evaluators.architectures.shared_networks import (
-    KERNELS,
-    MOST_DEPTH,
-    MOST_WIDTH,
-    STAGES,
-    network_of,
-)
+from dse_evaluators.architectures.network_inputs import NETWORK_INPUTS, complete_design
+from dse_evaluators.architectures.shared_networks import network_of
 from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.reading_table import NumberInput, Reading, one_of
+from dse_evaluators.reading_table import Reading, one_of
 from dse_evaluators.workloads.judging import METRICS as QUALITY
 from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Split, check_split
 
 WEIGHTS = ("inherited", "own")
-_PLACES = [(stage, place) for stage in STAGES for place in range(1, MOST_DEPTH + 1)]
 _INPUTS: Mapping[str, Reading] = {
-    "resolution": NumberInput(4, 64, default=8, whole=True),
-    **{f"width_{stage}": NumberInput(1, MOST_WIDTH[stage], whole=True) for stage in STAGES},
-    **{f"depth_{stage}": NumberInput(1, MOST_DEPTH, whole=True) for stage in STAGES},
-    **{
-        f"kernel_{stage}_{place}": NumberInput(min(KERNELS), max(KERNELS), default=3, whole=True)
-        for stage, place in _PLACES
-    },
+    **NETWORK_INPUTS,
     "weight_format": one_of(FORMATS, "int8"),
     "activation_format": one_of(FORMATS, "int8"),
-    "seed": NumberInput(0, 1 << 31, default=0, whole=True),
 }
 _METRICS = (
     QUALITY["accuracy"],
@@ -149,8 +136,7 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
         from dse_evaluators.architectures.network_quality import NetworkRequest, measure_network
 
         data = read_images(self.data)
-        usual = {**self._readings.defaults, "resolution": data.side}
-        chosen = {**usual, **design, **self._readings.settled}
+        chosen = complete_design(self._readings, design, data.side)
         recipe = CompressionConfig(
             weight_format=str(chosen["weight_format"]),
             activation_format=str(chosen["activation_format"]),

@@ -85,7 +85,7 @@ def train_supernet(examples: ImageDataset, training: SupernetTraining) -> Weight
     images, labels = torch.tensor(examples.images), torch.tensor(examples.labels)
     ends = largest_network(side), smallest_network(side)
     with deterministic():
-        weights = _start(_largest_layers(examples), chance)
+        weights = start_weights(_largest_layers(examples), chance)
         steps = len(labels) // training.batch
         optimizer = torch.optim.AdamW(
             weights.values(), lr=training.peak_rate, weight_decay=training.weight_decay
@@ -145,7 +145,8 @@ def _run(net: SharedNetwork, weights: Weights, images: Tensor) -> Tensor:
     return forward(stages(layers), inherit(net, weights), resize(images, net.resolution))
 
 
-def _start(layers: tuple[Layer, ...], chance: torch.Generator) -> dict[str, Tensor]:
+def start_weights(layers: tuple[Layer, ...], chance: torch.Generator) -> dict[str, Tensor]:
+    """Draw random weights that preserve the scale of ReLU activations; biases are zero."""
     found = dict[str, Tensor]()
     for one in layers:
         weight = torch.randn(shape(one), generator=chance)
