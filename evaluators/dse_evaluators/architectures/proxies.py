@@ -81,11 +81,12 @@ class Proxies(
     def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.architectures import proxy_scores
+        from dse_evaluators.architectures.supernet_weights import layers_for
 
         data = read_images(self.data)
         chosen = complete_design(self._readings, design, data.side)
         net, seed = network_of(chosen), int(chosen["seed"])
-        layers = proxy_scores.layers_for(net, data.train)
+        layers = layers_for(net, data.train)
         judged = data.judging["search"]
         return {
             "step_loss": proxy_scores.score_steps(net, data.train, judged, seed, self.steps),

@@ -7,7 +7,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from dse_evaluators.architectures.shared_networks import SharedNetwork
-from dse_evaluators.architectures.supernet_weights import resize, start_weights
+from dse_evaluators.architectures.supernet_weights import (
+    layers_for,
+    resize,
+    run_normalised,
+    start_weights,
+)
 from dse_evaluators.workloads.images import ImageDataset
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.network import Affines, LayerWeights, forward, stages
@@ -28,7 +33,7 @@ def score_grad_sign(net: SharedNetwork, examples: ImageDataset, seed: int, count
     images, labels = _draw(net, examples, seed, count)
     with deterministic():
         weights = start_weights(layers, torch.Generator().manual_seed(seed))
-        tensors = list(weights.values())
+        tensors = [one for name, one in weights.items() if not name.endswith("gain")]
         total = [torch.zeros_like(one) for one in tensors]
         for image, label in zip(images, labels, strict=True):
             loss = functional.cross_entropy(_run(layers, weights, image[None]), label[None])
@@ -40,7 +45,10 @@ def score_grad_sign(net: SharedNetwork, examples: ImageDataset, seed: int, count
 def score_steps(
     net: SharedNetwork, train: ImageDataset, judged: ImageDataset, seed: int, steps: int
 ) -> float:
-    """Return the loss on ``judged`` images after some steps of training [nat]."""
+    """Return the loss on ``judged`` images after some steps of training [nat].
+
+    The outputs of filters are normalised over the batch, and over all judged images.
+    """
     layers = layers_for(net, train)
     images, labels = _draw(net, train, seed, steps * _BATCH)
     with deterministic():
@@ -49,17 +57,16 @@ def score_steps(
         for step in range(steps):
             rows = slice(step * _BATCH, (step + 1) * _BATCH)
             optimizer.zero_grad()
-            loss = functional.cross_entropy(_run(layers, weights, images[rows]), labels[rows])
+            loss = functional.cross_entropy(
+                run_normalised(net, weights, images[rows]), labels[rows]
+            )
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         with torch.inference_mode():
-            outputs = _run(layers, weights, resize(torch.tensor(judged.images), net.resolution))
+            outputs = run_normalised(
+                net, weights, resize(torch.tensor(judged.images), net.resolution)
+            )
             return float(functional.cross_entropy(outputs, torch.tensor(judged.labels)))
-
-
-def layers_for(net: SharedNetwork, examples: ImageDataset) -> tuple[Layer, ...]:
-    """Return the layers of a network for images and their classes."""
-    return net.layers(examples.images.shape[1], int(examples.labels.max()) + 1)
 
 
 def _draw(

@@ -45,8 +45,9 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
 
     A network has two stages of convolutions, the second at half the resolution, and a classifier.
     The supernet is trained once for each ``seed``, in a minute or two, and cached; a network takes
-    the first filters, the middle of the kernels and the first layers of each stage. It is then
-    rounded to the formats, by calibration images, and measured on held-out ones.
+    the first filters, the middle of the kernels and the first layers of each stage. Residual links
+    and batch normalisation, by the statistics of the network itself, are folded into its weights.
+    It is then rounded to the formats, by calibration images, and measured on held-out ones.
 
     Args:
         data: ``digits``, scikit-learn's 1,797 images of 8 x 8; or a file ``.npz`` of yours with
@@ -67,7 +68,7 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
         seed: seed of the training; as ``seed_input`` of ``replicates:``, seeds are replicates.
 
     Limits:
-        No batch normalisation and no residual links. The latency is that of PyTorch's fp32 kernels
+        The latency is that of PyTorch's fp32 kernels
         on one thread: formats change quality and size, not time. With 1,797 images, differences of
         less than a point of accuracy are noise.
 
@@ -108,7 +109,7 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
         if self.epochs < 1 or self.batch < 1:
             raise PluginError("epochs and batch are whole numbers above 0")
         self._timing = CallTiming.of(self.clock, self.precision, self.limit)
-        self.version = f"1-{digest_images(self.data)}-{self.weights}-{self.epochs}-{self.split}"
+        self.version = f"2-{digest_images(self.data)}-{self.weights}-{self.epochs}-{self.split}"
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
