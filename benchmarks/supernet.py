@@ -1,4 +1,4 @@
-"""Rank agreement of inherited weights with weights trained alone, on drawn networks in int8.
+"""Rank agreement of inherited weights and of proxies with weights trained alone, in int8.
 
 Run: python benchmarks/supernet.py [--networks 20] [--seeds 2] [--format int8] [--data digits]
 
@@ -16,6 +16,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Floats, Value
 from dse_evaluators.architectures.image_files import read_images
+from dse_evaluators.architectures.proxies import Proxies
 from dse_evaluators.architectures.shared_networks import STAGES, SharedNetwork, draw_network
 from dse_evaluators.architectures.supernet import Supernet
 
@@ -44,6 +45,9 @@ def main() -> None:
         for one, other in combinations(found, 2):
             tau = kendalltau(found[one][metric], found[other][metric]).statistic
             print(f"{metric}: {one[0]} {one[1]} with {other[0]} {other[1]}: tau {tau:.3f}")
+    for name, scores in _score(designs, asked.data).items():
+        tau = kendalltau(scores, found["own", 0]["loss"]).statistic
+        print(f"loss: proxy {name} with own 0: tau {tau:.3f}")
     best = {key: int(np.argmin(one["loss"])) for key, one in found.items()}
     for (weights, seed), place in best.items():
         if weights == "inherited":
@@ -60,6 +64,12 @@ def _design(net: SharedNetwork) -> dict[str, Value]:
         sizes[f"width_{stage}"] = net.widths[stage - 1]
         sizes[f"depth_{stage}"] = len(net.kernels[stage - 1])
     return sizes | {f"kernel_{stage}_{place}": kernel for stage, place, kernel in net.places()}
+
+
+def _score(designs: list[dict[str, Value]], data: str) -> dict[str, Floats]:
+    """Return the proxies of each network; those that are to be large are negated."""
+    found = Proxies(data=data).evaluate(Batch.of(designs)).columns
+    return {name: one if name == "step_loss" else -one for name, one in found.items()}
 
 
 def _measure(

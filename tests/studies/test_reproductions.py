@@ -54,6 +54,7 @@ FAST = frozenset(
         "e2gc",
         "e2gc_layers",
         "elastic_precision",
+        "fast_scaling",
         "fastgen",
         "flash_attention_stability",
         "flexsa",

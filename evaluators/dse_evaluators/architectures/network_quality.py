@@ -14,6 +14,7 @@ from dse_evaluators.architectures.shared_networks import SharedNetwork
 from dse_evaluators.architectures.supernet_weights import (
     SupernetTraining,
     inherit,
+    layers_for,
     load_or_train_alone,
     load_or_train_supernet,
     resize,
@@ -48,7 +49,7 @@ def measure_network(
     asked: NetworkRequest, data: ImageSplits, split: Split, timing: CallTiming
 ) -> tuple[Found, Mapping[str, Floats]]:
     """Return the metrics of a network, and its quality on resamples of a test split."""
-    layers = asked.net.layers(data.train.images.shape[1], int(data.train.labels.max()) + 1)
+    layers = layers_for(asked.net, data.train)
     examples = resize_examples(data.judging[split], asked.net.resolution)
     calibration = resize(torch.tensor(data.calibration.images), asked.net.resolution)
     whole = build_reference(layers, _weights(asked, data), calibration, examples)
@@ -72,10 +73,12 @@ def measure_network(
 
 
 def _weights(asked: NetworkRequest, data: ImageSplits) -> Affines:
-    if asked.weights == "own":
-        return load_or_train_alone(asked.net, data.train, asked.seed, asked.epochs)
     training = SupernetTraining(seed=asked.seed, epochs=asked.epochs)
-    return inherit(asked.net, load_or_train_supernet(data.train, training))
+    if asked.weights == "own":
+        weights = load_or_train_alone(asked.net, data.train, training)
+    else:
+        weights = load_or_train_supernet(data.train, training)
+    return inherit(asked.net, weights, torch.tensor(data.train.images))
 
 
 def _score(

@@ -82,11 +82,14 @@ class ScaledNetwork(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
     width_share: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.stages, str) or not all(isinstance(x, Mapping) for x in self.stages):
+        given: object = self.stages
+        if not isinstance(given, list | tuple) or not all(isinstance(x, Mapping) for x in given):
             raise PluginError("stages is no list of mappings", hint="{block: conv, width: 32}")
         self._stages = [stage_of(one, place) for place, one in enumerate(self.stages)]
         if not self._stages or self.channels < 1 or self.round_width < 0:
-            raise PluginError("there is a stage and a channel at least, and round_width is no less")
+            raise PluginError(
+                "there is a stage and a channel at least, and round_width is 0 at least"
+            )
         if any(one.block == DENSE for one in self._stages[:-1]):
             raise SpecError("a dense stage is the last one", part=["stages"])
         content = f"{self._stages} {self.channels} {self.round_width}"

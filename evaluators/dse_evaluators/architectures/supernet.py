@@ -12,36 +12,23 @@ from dse.errors import PluginError, nearest
 from dse.protocols import Evaluator
 from dse_evaluators.architectures.call_clock import CallTiming
 from dse_evaluators.architectures.image_files import DIGITS, digest_images, read_images
-from dse_evaluators.architectures.shared_networks import (
-    KERNELS,
-    MOST_DEPTH,
-    MOST_WIDTH,
-    STAGES,
-    network_of,
-)
+from dse_evaluators.architectures.network_inputs import NETWORK_INPUTS, complete_design
+from dse_evaluators.architectures.shared_networks import network_of
 from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.one_by_one import Found, one_by_one
-from dse_evaluators.reading_table import NumberInput, Reading, one_of
+from dse_evaluators.reading_table import Reading, one_of
 from dse_evaluators.workloads.judging import METRICS as QUALITY
 from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Split, check_split
 
 WEIGHTS = ("inherited", "own")
-_PLACES = [(stage, place) for stage in STAGES for place in range(1, MOST_DEPTH + 1)]
 _INPUTS: Mapping[str, Reading] = {
-    "resolution": NumberInput(4, 64, default=8, whole=True),
-    **{f"width_{stage}": NumberInput(1, MOST_WIDTH[stage], whole=True) for stage in STAGES},
-    **{f"depth_{stage}": NumberInput(1, MOST_DEPTH, whole=True) for stage in STAGES},
-    **{
-        f"kernel_{stage}_{place}": NumberInput(min(KERNELS), max(KERNELS), default=3, whole=True)
-        for stage, place in _PLACES
-    },
+    **NETWORK_INPUTS,
     "weight_format": one_of(FORMATS, "int8"),
     "activation_format": one_of(FORMATS, "int8"),
-    "seed": NumberInput(0, 1 << 31, default=0, whole=True),
 }
 _METRICS = (
     QUALITY["accuracy"],
@@ -58,8 +45,9 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
 
     A network has two stages of convolutions, the second at half the resolution, and a classifier.
     The supernet is trained once for each ``seed``, in a minute or two, and cached; a network takes
-    the first filters, the middle of the kernels and the first layers of each stage. It is then
-    rounded to the formats, by calibration images, and measured on held-out ones.
+    the first filters, the middle of the kernels and the first layers of each stage. Residual links
+    and batch normalisation, by the statistics of the network itself, are folded into its weights.
+    It is then rounded to the formats, by calibration images, and measured on held-out ones.
 
     Args:
         data: ``digits``, scikit-learn's 1,797 images of 8 x 8; or a file ``.npz`` of yours with
@@ -80,7 +68,7 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
         seed: seed of the training; as ``seed_input`` of ``replicates:``, seeds are replicates.
 
     Limits:
-        No batch normalisation and no residual links. The latency is that of PyTorch's fp32 kernels
+        The latency is that of PyTorch's fp32 kernels
         on one thread: formats change quality and size, not time. With 1,797 images, differences of
         less than a point of accuracy are noise.
 
@@ -121,7 +109,7 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
         if self.epochs < 1 or self.batch < 1:
             raise PluginError("epochs and batch are whole numbers above 0")
         self._timing = CallTiming.of(self.clock, self.precision, self.limit)
-        self.version = f"1-{digest_images(self.data)}-{self.weights}-{self.epochs}-{self.split}"
+        self.version = f"2-{digest_images(self.data)}-{self.weights}-{self.epochs}-{self.split}"
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -149,8 +137,7 @@ class Supernet(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="", 
         from dse_evaluators.architectures.network_quality import NetworkRequest, measure_network
 
         data = read_images(self.data)
-        usual = {**self._readings.defaults, "resolution": data.side}
-        chosen = {**usual, **design, **self._readings.settled}
+        chosen = complete_design(self._readings, design, data.side)
         recipe = CompressionConfig(
             weight_format=str(chosen["weight_format"]),
             activation_format=str(chosen["activation_format"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +17,22 @@ from dse_evaluators.architectures.shared_networks import (
     largest_network,
     smallest_network,
 )
-from dse_evaluators.workloads.image_training import ImageTraining, load_or_train
 from dse_evaluators.workloads.images import ImageDataset
 from dse_evaluators.workloads.layers import Layer
-from dse_evaluators.workloads.network import Affines, LayerWeights, forward, shape, stages
+from dse_evaluators.workloads.network import (
+    Affines,
+    LayerWeights,
+    apply_layer,
+    is_dense,
+    passed_on,
+    shape,
+    stages,
+)
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import load_or_make
+
+_EPSILON = 1e-5
+"""Added to the variance of a filter's outputs, which may be 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,51 +51,43 @@ class SupernetTraining:
 
 
 Weights = Mapping[str, Tensor]
+Draw = Callable[[np.random.Generator], Sequence[SharedNetwork]]
+"""Function that returns the networks of a step of training."""
 
 
 def load_or_train_supernet(examples: ImageDataset, training: SupernetTraining) -> Weights:
-    """Return the weights of a supernet by name, from the cache or by training."""
-    layers = _largest_layers(examples)
-    shapes = {f"{one.name}.weight": shape(one) for one in layers}
-    shapes |= {f"{one.name}.bias": (one.filters,) for one in layers}
-    recipe = hashlib.sha256(f"{layers} {training} {torch.__version__}".encode())
-    recipe.update(examples.images.tobytes() + examples.labels.tobytes())
-    arrays = load_or_make(
-        f"supernet-{recipe.hexdigest()[:16]}",
-        shapes,
-        lambda: {name: one.numpy() for name, one in train_supernet(examples, training).items()},
-    )
-    return {name: torch.tensor(one) for name, one in arrays.items()}
-
-
-def load_or_train_alone(
-    net: SharedNetwork, examples: ImageDataset, seed: int, epochs: int
-) -> Affines:
-    """Return the weights of a network that was trained alone, from the cache or by training.
-
-    All settings but the examples of a step's networks are those of the supernet.
-    """
-    layers = net.layers(examples.images.shape[1], _count_classes(examples))
-    training = ImageTraining(
-        epochs=epochs, batch=32, peak_rate=3e-3, weight_decay=1e-2, shift=1, seed=seed
-    )
-    return load_or_train("alone", layers, resize_examples(examples, net.resolution), training)
-
-
-def train_supernet(examples: ImageDataset, training: SupernetTraining) -> Weights:
-    """Train the weights that all networks share; the same examples give the same weights.
+    """Return the weights that all networks share, from the cache or by training.
 
     Source:
         Yu, Huang: Universally Slimmable Networks, 2019 (the largest, the smallest and random
         networks in each step); Cai et al.: Once-for-All, 2020 (shared depth, kernel, width and
         resolution), without its stages of training and its kernel transformations.
     """
-    side, rng = examples.images.shape[-1], np.random.default_rng(training.seed)
+    side = examples.images.shape[-1]
+    ends = largest_network(side), smallest_network(side)
+
+    def draw(rng: np.random.Generator) -> Sequence[SharedNetwork]:
+        return (*ends, *(draw_network(side, rng) for _ in range(training.drawn)))
+
+    return _load_or_train("supernet", ends[0], examples, training, draw)
+
+
+def load_or_train_alone(
+    net: SharedNetwork, examples: ImageDataset, training: SupernetTraining
+) -> Weights:
+    """Return the weights of a network that was trained alone, as the supernet is."""
+    return _load_or_train("alone", net, examples, training, lambda _: (net,))
+
+
+def train_weights(
+    largest: SharedNetwork, examples: ImageDataset, training: SupernetTraining, draw: Draw
+) -> Weights:
+    """Train the weights of a network for those that are drawn; equal seeds give equal weights."""
+    rng = np.random.default_rng(training.seed)
     chance = torch.Generator().manual_seed(training.seed)
     images, labels = torch.tensor(examples.images), torch.tensor(examples.labels)
-    ends = largest_network(side), smallest_network(side)
     with deterministic():
-        weights = _start(_largest_layers(examples), chance)
+        weights = start_weights(layers_for(largest, examples), chance)
         steps = len(labels) // training.batch
         optimizer = torch.optim.AdamW(
             weights.values(), lr=training.peak_rate, weight_decay=training.weight_decay
@@ -98,33 +100,91 @@ def train_supernet(examples: ImageDataset, training: SupernetTraining) -> Weight
             for rows in order[: steps * training.batch].reshape(steps, training.batch):
                 optimizer.zero_grad()
                 batch = _shift(images[rows], chance)
-                drawn = (draw_network(side, rng) for _ in range(training.drawn))
-                for net in (*ends, *drawn):
-                    functional.cross_entropy(_run(net, weights, batch), labels[rows]).backward()  # type: ignore[no-untyped-call]
+                for net in draw(rng):
+                    logits = run_normalised(net, weights, resize(batch, net.resolution))
+                    functional.cross_entropy(logits, labels[rows]).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 schedule.step()
     return {name: one.detach() for name, one in weights.items()}
 
 
-def inherit(net: SharedNetwork, weights: Weights) -> Affines:
-    """Return the weights of a network: the first filters and channels, the middle of kernels.
+def run_normalised(
+    net: SharedNetwork,
+    weights: Weights,
+    images: Tensor,  # (n, channels, resolution, resolution)
+) -> Tensor:
+    """Return logits, (n, classes), with the outputs of filters normalised over the batch."""
+    layers = net.layers(images.shape[1], len(weights["classifier.bias"]))
+    signal = images
+    for stage, layer in zip(stages(layers), layers, strict=True):
+        weight, bias = _part(layer, weights)
+        if is_dense(layer):
+            return apply_layer(stage, LayerWeights(weight, bias), signal)
+        outputs = apply_layer(stage, LayerWeights(weight, torch.zeros(layer.filters)), signal)
+        gain = weights[f"{layer.name}.gain"][: layer.filters]
+        normal = functional.batch_norm(outputs, None, None, gain, bias, True, 0.0, _EPSILON)  # noqa: FBT003
+        signal = passed_on(stage, normal + signal if _is_residual(layer) else normal)
+    raise AssertionError("a network ends with its classifier")
 
-    Weights are scaled up as the number of inputs of a filter is lower than in the supernet, so that
-    outputs keep their variance.
+
+def inherit(
+    net: SharedNetwork,
+    weights: Weights,
+    images: Tensor,  # (n, channels, side, side)
+) -> Affines:
+    """Return the weights of a network, with the normalisation over ``images`` folded into them.
+
+    It has the first filters and channels, the first layers of each stage and the middle of kernels.
+    Residual links are folded, too: a convolution of the identity and the weights has both.
+
+    Source:
+        Yu, Huang: Universally Slimmable Networks, 2019, section 3.4: statistics for each network.
     """
-    found, inputs = list[LayerWeights](), weights["conv1_1.weight"].shape[1]
-    for stage, place, kernel in net.places():
-        name, width = f"conv{stage}_{place}", net.widths[stage - 1]
-        whole = weights[f"{name}.weight"]
-        edge = (whole.shape[-1] - kernel) // 2
-        inner = slice(edge, edge + kernel)
-        part = whole[:width, :inputs, inner, inner]
-        scale = (whole[0].numel() / part[0].numel()) ** 0.5
-        found.append(LayerWeights(part * scale, weights[f"{name}.bias"][:width]))
-        inputs = width
-    last = weights["classifier.weight"]
-    scale = (last.shape[1] / inputs) ** 0.5
-    return (*found, LayerWeights(last[:, :inputs] * scale, weights["classifier.bias"]))
+    found = list[LayerWeights]()
+    layers = net.layers(images.shape[1], len(weights["classifier.bias"]))
+    with deterministic(), torch.inference_mode():
+        signal = resize(images, net.resolution)
+        for stage, layer in zip(stages(layers), layers, strict=True):
+            weight, bias = _part(layer, weights)
+            if not is_dense(layer):
+                plain = LayerWeights(weight, torch.zeros(layer.filters))
+                outputs = apply_layer(stage, plain, signal).transpose(0, 1).flatten(1)
+                variance = outputs.var(1, correction=0)
+                gain = weights[f"{layer.name}.gain"][: layer.filters]
+                factor = gain / torch.sqrt(variance + _EPSILON)
+                bias = bias - factor * outputs.mean(1)
+                weight = weight * factor[:, None, None, None]
+                if _is_residual(layer):
+                    weight = weight + _identity(layer)
+            found.append(LayerWeights(weight.clone(), bias.clone()))
+            signal = passed_on(stage, apply_layer(stage, found[-1], signal))
+    return tuple(LayerWeights(one.weight.clone(), one.bias.clone()) for one in found)
+
+
+def layers_for(net: SharedNetwork, examples: ImageDataset) -> tuple[Layer, ...]:
+    """Return the layers of a network for images and their classes."""
+    return net.layers(examples.images.shape[1], int(examples.labels.max()) + 1)
+
+
+def start_weights(layers: tuple[Layer, ...], chance: torch.Generator) -> dict[str, Tensor]:
+    """Draw random weights that preserve the scale of ReLU activations; biases are 0.
+
+    Gains are 1, and 0 for layers that may be skipped, which then pass their inputs on.
+
+    Source:
+        He et al.: Delving Deep into Rectifiers, 2015, eq. 10; Goyal et al.: Accurate, Large
+        Minibatch SGD, 2017, section 5.1 (gains of residual branches).
+    """
+    found = dict[str, Tensor]()
+    for one in layers:
+        weight = torch.randn(shape(one), generator=chance)
+        weight *= (2 / weight[0].numel()) ** 0.5
+        found[f"{one.name}.weight"] = weight.requires_grad_()
+        found[f"{one.name}.bias"] = torch.zeros(one.filters).requires_grad_()
+        if not is_dense(one):
+            gain = torch.zeros(one.filters) if _is_residual(one) else torch.ones(one.filters)
+            found[f"{one.name}.gain"] = gain.requires_grad_()
+    return found
 
 
 def resize_examples(examples: ImageDataset, side: int) -> ImageDataset:
@@ -140,19 +200,49 @@ def resize(images: Tensor, side: int) -> Tensor:
     return functional.interpolate(images, size=(side, side), mode="bilinear", antialias=True)
 
 
-def _run(net: SharedNetwork, weights: Weights, images: Tensor) -> Tensor:
-    layers = net.layers(images.shape[1], len(weights["classifier.bias"]))
-    return forward(stages(layers), inherit(net, weights), resize(images, net.resolution))
+def _is_residual(layer: Layer) -> bool:
+    """Return whether a layer adds its inputs to its outputs: all but the first of a stage do."""
+    return not is_dense(layer) and not layer.name.endswith("_1")
 
 
-def _start(layers: tuple[Layer, ...], chance: torch.Generator) -> dict[str, Tensor]:
-    found = dict[str, Tensor]()
-    for one in layers:
-        weight = torch.randn(shape(one), generator=chance)
-        weight *= (2 / weight[0].numel()) ** 0.5
-        found[f"{one.name}.weight"] = weight.requires_grad_()
-        found[f"{one.name}.bias"] = torch.zeros(one.filters).requires_grad_()
-    return found
+def _identity(layer: Layer) -> Tensor:
+    """Return the weights of a convolution that returns its inputs."""
+    weight = torch.zeros(shape(layer))
+    middle = layer.filter_width // 2
+    weight[:, :, middle, middle] = torch.eye(layer.filters)
+    return weight
+
+
+def _part(layer: Layer, weights: Weights) -> tuple[Tensor, Tensor]:
+    """Return the part of the shared weights and biases that a layer has."""
+    whole, bias = weights[f"{layer.name}.weight"], weights[f"{layer.name}.bias"]
+    if is_dense(layer):
+        return whole[:, : layer.channels], bias
+    edge = (whole.shape[-1] - layer.filter_width) // 2
+    inner = slice(edge, edge + layer.filter_width)
+    return whole[: layer.filters, : layer.channels, inner, inner], bias[: layer.filters]
+
+
+def _load_or_train(
+    name: str,
+    largest: SharedNetwork,
+    examples: ImageDataset,
+    training: SupernetTraining,
+    draw: Draw,
+) -> Weights:
+    layers = layers_for(largest, examples)
+    usual = start_weights(layers, torch.Generator())
+    recipe = hashlib.sha256(f"2 {largest} {layers} {training} {torch.__version__}".encode())
+    recipe.update(examples.images.tobytes() + examples.labels.tobytes())
+    arrays = load_or_make(
+        f"{name}-{recipe.hexdigest()[:16]}",
+        {key: tuple(one.shape) for key, one in usual.items()},
+        lambda: {
+            key: one.numpy()
+            for key, one in train_weights(largest, examples, training, draw).items()
+        },
+    )
+    return {key: torch.tensor(one) for key, one in arrays.items()}
 
 
 def _shift(images: Tensor, chance: torch.Generator) -> Tensor:
@@ -160,12 +250,3 @@ def _shift(images: Tensor, chance: torch.Generator) -> Tensor:
     side = images.shape[-1]
     down, right = torch.randint(0, 3, (2,), generator=chance).tolist()
     return functional.pad(images, (1, 1, 1, 1))[..., down : down + side, right : right + side]
-
-
-def _largest_layers(examples: ImageDataset) -> tuple[Layer, ...]:
-    net = largest_network(examples.images.shape[-1])
-    return net.layers(examples.images.shape[1], _count_classes(examples))
-
-
-def _count_classes(examples: ImageDataset) -> int:
-    return int(examples.labels.max()) + 1

@@ -7,18 +7,16 @@ import torch
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.architectures.image_files import read_images
-from dse_evaluators.architectures.shared_networks import (
-    SharedNetwork,
-    draw_network,
-    largest_network,
-)
+from dse_evaluators.architectures.shared_networks import SharedNetwork, draw_network
 from dse_evaluators.architectures.supernet import Supernet
 from dse_evaluators.architectures.supernet_weights import (
     SupernetTraining,
     inherit,
     load_or_train_supernet,
-    train_supernet,
+    resize,
+    run_normalised,
 )
+from dse_evaluators.workloads import weight_cache
 from dse_evaluators.workloads.network import forward, stages
 
 NET = {"width_1": 4, "depth_1": 2, "width_2": 8, "depth_2": 1, "kernel_1_1": 5}
@@ -29,38 +27,35 @@ def weights():
     return load_or_train_supernet(read_images("digits").train, SupernetTraining(epochs=1))
 
 
-def test_the_largest_network_inherits_all_weights(weights):
-    found = inherit(largest_network(8), weights)
-    names = [name.removesuffix(".weight") for name in weights if name.endswith("weight")]
-    assert all(
-        torch.equal(one.weight, weights[f"{n}.weight"]) for n, one in zip(names, found, strict=True)
-    )
+@pytest.mark.parametrize("seed", range(3))
+def test_inherited_weights_give_the_outputs_of_the_normalised_network(weights, seed):
+    net = draw_network(8, np.random.default_rng(seed))
+    images = torch.rand(40, 1, 8, 8, generator=torch.Generator().manual_seed(seed))
+    plain = inherit(net, weights, images)
+    small = resize(images, net.resolution)
+    expected = run_normalised(net, weights, small)
+    found = forward(stages(net.layers(1, 10)), plain, small)
+    assert torch.allclose(found, expected, atol=1e-4)
 
 
-def test_a_smaller_network_has_the_first_filters_and_the_middle_of_kernels(weights):
+def test_a_network_has_no_weights_but_the_first_filters_and_the_middle_of_kernels(weights):
     net = SharedNetwork(resolution=8, widths=(2, 4), kernels=((3,), (5,)))
-    first, second, _ = inherit(net, weights)
-    whole = weights["conv1_1.weight"]
-    assert torch.allclose(first.weight, whole[:2, :1, 1:4, 1:4] * (25 / 9) ** 0.5)
-    assert torch.allclose(second.weight, weights["conv2_1.weight"][:4, :2] * 2)
-
-
-def test_a_drawn_network_runs(weights):
-    rng = np.random.default_rng(0)
-    nets = [draw_network(8, rng) for _ in range(5)]
-    shapes = [
-        forward(
-            stages(net.layers(1, 10)),
-            inherit(net, weights),
-            torch.zeros(2, 1, net.resolution, net.resolution),
-        ).shape
-        for net in nets
-    ]
-    assert shapes == [(2, 10)] * 5
+    images = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    others = {name: one.clone() for name, one in weights.items()}
+    others["conv1_1.weight"][:, :, :, 0] = 7  # the edge of 5 x 5
+    others["conv1_2.weight"][:] = 7
+    others["conv2_1.weight"][4:] = 7
+    others["conv2_1.weight"][:, 2:] = 7
+    others["classifier.weight"][:, 4:] = 7
+    same = zip(inherit(net, weights, images), inherit(net, others, images), strict=True)
+    assert all(torch.equal(one.weight, other.weight) for one, other in same)
 
 
 def test_equal_seeds_train_equal_weights(weights):
-    again = train_supernet(read_images("digits").train, SupernetTraining(epochs=1))
+    (weight_cache.folder() / "again").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DSE_CACHE", str(weight_cache.folder() / "again"))
+        again = load_or_train_supernet(read_images("digits").train, SupernetTraining(epochs=1))
     assert all(torch.equal(one, weights[name]) for name, one in again.items())
 
 
