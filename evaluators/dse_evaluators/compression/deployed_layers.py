@@ -192,12 +192,22 @@ def _bytes_by_purpose(cost: StorageCost, plain: Sequence[StorageCost]) -> dict[s
 
 def _signal_notes(signals: Signals, recipes: Recipes) -> list[str]:
     """Return what the metrics depend on that a file of weights does not hold."""
-    formats = {"activations": signals.activations, "keys and values": signals.kv_cache}
+    formats = {
+        "activations": (signals.activations,),
+        "keys": signals.keys or (signals.kv_cache,),
+        "values": signals.values or (signals.kv_cache,),
+    }
     notes = [
-        f"the study rounded {name} to {form.name}; the file holds weights only"
-        for name, form in formats.items()
-        if form is not None
+        f"the study rounded {name} to {_names(forms)}; the file holds weights only"
+        for name, forms in formats.items()
+        if any(forms)
     ]
     if signals.activations is not None and any("smooth " in text for text in recipes.values()):
         notes.append("the study divided inputs by smoothing factors before rounding them")
     return notes
+
+
+def _names(forms: Sequence[Format | None]) -> str:
+    """Return the name of the format of all blocks, or the names of the formats of each."""
+    names = ["keep" if form is None else form.name for form in forms]
+    return names[0] if len(set(names)) == 1 else f"({', '.join(names)})"

@@ -20,9 +20,7 @@ from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import layer_columns, parameters_of_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.operators.recipe import needs_calibration
-from dse_evaluators.compression.template import Template, members
-from dse_evaluators.formats.format import Format
-from dse_evaluators.formats.names import format_of
+from dse_evaluators.compression.signal_formats import SignalFormats, count_attention
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
@@ -37,7 +35,7 @@ from dse_evaluators.workloads.own.own_model import (
     run_on,
 )
 from dse_evaluators.workloads.resampling import RESAMPLES
-from dse_evaluators.workloads.workload import Signals, Split, check_split
+from dse_evaluators.workloads.workload import Split, check_split
 
 SIZES: Mapping[str, Metric] = {
     "size": Metric(name="size", unit="B", goal="minimize"),
@@ -45,8 +43,6 @@ SIZES: Mapping[str, Metric] = {
     "deviation": Metric(name="deviation", goal="minimize"),
 }
 """Metrics of every model, in addition to the quality metrics of its workload."""
-
-_WHOLE = (KEEP, "fp32")
 
 
 @dataclass(kw_only=True)
@@ -73,6 +69,9 @@ class ByRecipe:
         layers: recipes of other layers, by name pattern; the first match applies.
         activations: number format of each layer's inputs.
         kv_cache: number format of the keys and values of attention.
+        keys: number format of the keys, in place of ``kv_cache``; a list parameter has an element
+            for each block with attention.
+        values: number format of the values, likewise.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
         data: examples of a model of yours: a path, ``{python: data.py:make}`` or, in Python,
             arrays ``(inputs, targets)``.
@@ -110,6 +109,8 @@ class ByRecipe:
     layers: Mapping[str, str] = field(default_factory=dict)
     activations: str = KEEP
     kv_cache: str = KEEP
+    keys: str = ""
+    values: str = ""
     split: Split = "search"
     data: object = None
     quality: object = None
@@ -141,14 +142,11 @@ class ByRecipe:
         self._recipes = ModelRecipes.of(self._model, self.recipe, self.layers)
         self.provides = {**model_of(self._model).metrics, **SIZES}
         self.version = f"1-{edition_of(self._model)}"
-        self._signals = {
-            name: Template.of(getattr(self, name)) for name in ("activations", "kv_cache")
-        }
-        self._check_runtime()
+        self._signals = SignalFormats.of(self.activations, self.kv_cache, self.keys, self.values)
         self._check_calibration()
-        signals = frozenset(name for each in self._signals.values() for name in each.names)
-        self.reads = self._recipes.reads | signals
-        self._check_signals({})
+        self.reads = self._recipes.reads | self._signals.names
+        self._signals.check({}, count_attention(self._model))
+        self._check_runtime()
         self.parts = self._noise_parts() if self._recipes.is_known else {}
 
     def _noise_parts(self) -> dict[str, Separable]:
@@ -162,7 +160,7 @@ class ByRecipe:
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._recipes.check(values)
-        self._check_signals(values)
+        self._signals.check(values, count_attention(self._model))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, (n,) by name; each design is measured separately."""
@@ -196,7 +194,7 @@ class ByRecipe:
         """Return the compressed model of a design, as numbers and scales of each layer."""
         from dse_evaluators.compression.deployed_layers import deploy_layers
 
-        return deploy_layers(self._model, self.recipes(design), self._signals_of(design))
+        return deploy_layers(self._model, self.recipes(design), self._signals.signals(design))
 
     @staticmethod
     def compress_folder(
@@ -231,7 +229,7 @@ class ByRecipe:
     def _measure_resampled(self, design: Mapping[str, Value]) -> tuple[Found, Mapping[str, Floats]]:
         from dse_evaluators.compression import recipe_runner
 
-        recipes, signals = self.recipes(design), self._signals_of(design)
+        recipes, signals = self.recipes(design), self._signals.signals(design)
         found, resamples = recipe_runner.measure_with_resamples(
             self._model, recipes, self.split, signals
         )
@@ -241,25 +239,26 @@ class ByRecipe:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.compression import recipe_runner
 
-        signals = self._signals_of(design)
+        signals = self._signals.signals(design)
         return recipe_runner.measure_recipes(self._model, self.recipes(design), self.split, signals)
 
-    def _signals_of(self, design: Mapping[str, Value]) -> Signals:
-        rounded = {name: _format(text.fill(design, 0)) for name, text in self._signals.items()}
-        return Signals(activations=rounded["activations"], kv_cache=rounded["kv_cache"])
-
     def _check_runtime(self) -> None:
-        """Raise SpecError if activations of a model that onnxruntime runs are to be rounded."""
+        """Raise SpecError if a model has no signals that can be rounded to the given formats."""
         own = self._model
+        if isinstance(own, str) and self._signals.rounds_cache and not count_attention(own):
+            raise SpecError(
+                f"{own} has no attention, whose keys and values could be rounded",
+                hint="leave out kv_cache, keys and values",
+            )
         if isinstance(own, str) or not own.label.endswith(".onnx"):
             return
-        for option, template in self._signals.items():
-            if template.text not in _WHOLE:
-                raise SpecError(
-                    f"{option} of {own.label} cannot be rounded: onnxruntime computes them",
-                    hint=f"leave out {option}, or name the model as {{python: net.py:make}}",
-                    part=[option],
-                )
+        option = self._signals.rounded
+        if option:
+            raise SpecError(
+                f"{option} of {own.label} cannot be rounded: onnxruntime computes them",
+                hint=f"leave out {option}, or name the model as {{python: net.py:make}}",
+                part=[option],
+            )
 
     def _check_calibration(self) -> None:
         """Raise SpecError if layers are to be calibrated in order, but no recipe calibrates any."""
@@ -273,16 +272,6 @@ class ByRecipe:
                 part=["calibration"],
             )
 
-    def _check_signals(self, values: Mapping[str, Sequence[Value]]) -> None:
-        for option, template in self._signals.items():
-            for name in template.names:
-                if members(name, tuple(values)):
-                    raise SpecError(
-                        f"{name!r} is a list, but {option} have one format in all layers"
-                    )
-            for text in template.fillings(values, 0):
-                _format(text)
-
 
 def _layer_noises(recipes: ModelRecipes, batch: Batch) -> Floats:
     """Return the relative squared error of each layer's weights, (n, layers)."""
@@ -291,8 +280,3 @@ def _layer_noises(recipes: ModelRecipes, batch: Batch) -> Floats:
     return layer_columns(
         recipes.parts, batch, lambda layer, text: (noise(recipes.model, layer, text), 1.0)
     )
-
-
-def _format(text: str) -> Format | None:
-    """Return the named number format; None if activations stay in single precision."""
-    return None if text in _WHOLE else format_of(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,65 @@ def chunks(
     for row in range(0, blocks, high):
         for column in range(0, width, at_once):
             yield slice(row, row + high), slice(column, column + at_once)
+
+
+def as_single(
+    values: Any,  # an array of any library, or nested lists
+) -> Single:
+    """Return numbers in float32.
+
+    Wider numbers are rounded to odd: rounding the result to a narrower grid then gives what
+    rounding the number itself gives. A number that float32 holds is unchanged.
+
+    Source:
+        Boldo, Melquiond: Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using
+        Rounding to Odd, 2008, theorem 3.
+
+    Raises:
+        EvaluationError: the values are no real numbers, or exceed the range of float32.
+    """
+    array = as_array(values)
+    if array.dtype == np.float32:
+        return array
+    if not np.can_cast(array.dtype, np.float32, "same_kind"):
+        raise EvaluationError(
+            f"values of type {array.dtype} are not real numbers",
+            hint="give floats, or the real and the imaginary part as two tensors",
+        )
+    if np.can_cast(array.dtype, np.float32):
+        return array.astype(np.float32)
+    return _round_to_odd(array.astype(np.float64))
+
+
+def as_array(
+    values: Any,  # an array of any library, or nested lists
+) -> NDArray[Any]:
+    """Return values as an array of numpy; tensors of types that numpy lacks become float32."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        if values.is_floating_point() and values.dtype.itemsize <= 2:
+            values = values.float()
+    return np.asarray(values)
+
+
+def _round_to_odd(wide: NDArray[np.float64]) -> Single:
+    """Return values in float32; of the two neighbours of an inexact one, that with an odd mantissa.
+
+    Raises:
+        EvaluationError: a finite value exceeds the range of float32.
+    """
+    with np.errstate(over="ignore"):
+        single = wide.astype(np.float32)
+    lost = np.isinf(single) & np.isfinite(wide)
+    if lost.any():
+        raise EvaluationError(
+            f"{int(lost.sum())} of {wide.size} values exceed the range of float32, such as "
+            f"{wide[lost].flat[0]:g}",
+            hint="scale the tensor",
+        )
+    turned = (single != wide) & (single.view(np.uint32) % 2 == 0)
+    other = np.nextafter(single, np.where(single < wide, np.inf, -np.inf).astype(np.float32))
+    return np.where(turned, other, single)
 
 
 def peaks(

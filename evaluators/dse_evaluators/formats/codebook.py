@@ -11,6 +11,7 @@ from dse_evaluators.formats.arrays import Single, check_finite
 from dse_evaluators.formats.grid import Grid
 from dse_evaluators.formats.lattice import Lattice, Plain
 from dse_evaluators.formats.layout import Span
+from dse_evaluators.formats.optimal_clusters import optimal_edges
 from dse_evaluators.formats.scaling import Field, Sides
 from dse_evaluators.formats.tables import CodeTable
 
@@ -26,21 +27,24 @@ _ROUNDS = 60
 class Codebook:
     """Codebook of 2^bits float32 centroids from Lloyd's algorithm, evenly spaced at first.
 
-    In large tensors, values that agree in their upper 20 bits are assigned together; the centroids
-    are still the means of the values themselves.
+    With ``exact``, the centroids have the least squared error that is possible. In large tensors,
+    values that agree in their upper 20 bits are assigned together; the centroids are still the
+    means of the values themselves.
 
     Source:
         Han, Mao and Dally, Deep Compression, 2016, section 3 (linear initialisation).
     """
 
     bits: int
+    exact: bool = False
     span: Span = "tensor"
 
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
         return (Field(name="book", part="codebook", bits=32, count=2**self.bits),)
 
     def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
-        sides = {"book": clusters(blocks.ravel(), 2**self.bits).view(np.uint32)}
+        book = clusters(blocks.ravel(), 2**self.bits, exact=self.exact)
+        sides = {"book": book.view(np.uint32)}
         return sides, self.read(sides, grid)
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:  # noqa: ARG002
@@ -53,8 +57,16 @@ class Codebook:
 def clusters(
     values: Single,  # (n,)
     count: int,
+    *,
+    exact: bool = False,
 ) -> Single:
     """Return the centroids of a k-means clustering of the values, ascending, (count,).
+
+    Args:
+        values: the values.
+        count: number of centroids.
+        exact: whether to find the clustering of the least squared error, instead of the one that
+            Lloyd's algorithm reaches from even spacing.
 
     Raises:
         EvaluationError: a value is infinite or NaN.
@@ -65,6 +77,9 @@ def clusters(
         return np.append(points, np.full(count - len(points), points[-1])).astype(np.float32)
     passed = np.append(0, np.cumsum(weights))
     reached = np.append(0, np.cumsum(totals))
+    if exact:
+        edges = optimal_edges(points, weights, count)
+        return (np.diff(reached[edges]) / np.diff(passed[edges])).astype(np.float32)
     means = np.linspace(points[0], points[-1], count)
     for _ in range(_ROUNDS):
         ends = np.searchsorted(points, (means[1:] + means[:-1]) / 2, side="right")

@@ -173,7 +173,8 @@ def _kmeans(request: FormatSpec) -> Made:
     (word,) = request.parts(0, r"(\d+)", "kmeans:4")
     bits = request.whole("the width", word, (1, 8))
     # The real grid is fitted to each tensor; this placeholder only gives the width of a code.
-    return Integers(bits=bits, low=0, high=2**bits - 1), Codebook(bits=bits)
+    book = Codebook(bits=bits, exact="exact" in request.options)
+    return Integers(bits=bits, low=0, high=2**bits - 1), book
 
 
 FAMILIES: Mapping[str, FormatFamily] = {
@@ -196,5 +197,5 @@ FAMILIES: Mapping[str, FormatFamily] = {
     "log": FormatFamily(example="log:4", made=_log, firsts=1, options=("nearest", *SPANS)),
     "ternary": FormatFamily(example="ternary", made=_ternary, options=SPANS, has_chance=False),
     "binary": FormatFamily(example="binary", made=_binary, options=SPANS, has_chance=False),
-    "kmeans": FormatFamily(example="kmeans:4", made=_kmeans, firsts=1),
+    "kmeans": FormatFamily(example="kmeans:4", made=_kmeans, firsts=1, options=("exact",)),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.errors import EvaluationError
-from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.arrays import Single, as_single
 
 Number = TypeVar("Number", bound=np.generic)
 Axis = int | tuple[int, ...] | None
@@ -63,7 +63,10 @@ class BlockLayout:
                 number of rows is not a multiple of the block size.
         """
         if 0 in shape:
-            raise EvaluationError(f"an empty tensor, of shape {shape}, has no numbers to store")
+            raise EvaluationError(
+                f"an empty tensor, of shape {shape}, has no numbers to store",
+                hint="leave the layer out, or keep it",
+            )
         along = _along(shape, axis)
         order = (*(a for a in range(len(shape)) if a not in along), *along)
         length = math.prod(shape[a] for a in along)
@@ -109,8 +112,12 @@ class BlockLayout:
         return self.rows * self.length
 
     def table(self, values: Single) -> Single:
-        """Return the tensor as float32 blocks, (blocks, block size), padded with zeros."""
-        plain = np.asarray(values, dtype=np.float32).transpose(self.order)
+        """Return the tensor as float32 blocks, (blocks, block size), padded with zeros.
+
+        Raises:
+            EvaluationError: the values are no real numbers, or exceed the range of float32.
+        """
+        plain = as_single(values).transpose(self.order)
         return self.fill(np.ascontiguousarray(plain).reshape(self.rows, self.length))
 
     def fill(

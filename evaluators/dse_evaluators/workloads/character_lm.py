@@ -61,7 +61,7 @@ class CharacterLm:
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         try:
-            return _run(parameters, self._judging(split), rounding(signals))
+            return _run(parameters, self._judging(split), rounding(signals, network.BLOCKS))
         except (KeyError, RuntimeError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 

@@ -54,10 +54,11 @@ def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tenso
     mixed = _linear(tensors, f"{name}.qkv", signal, taps)
     count, length, _ = mixed.shape
     heads = mixed.view(count, length, 3, -1, HEAD).permute(2, 0, 3, 1, 4)
+    block = int(name.split(".")[1])
     queries, keys, values = (
         _rotate_heads(heads[0]),
-        taps.cached(_rotate_heads(heads[1])),
-        taps.cached(heads[2]),
+        taps.cached("keys", block, _rotate_heads(heads[1])),
+        taps.cached("values", block, heads[2]),
     )
     found = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
     return _linear(tensors, f"{name}.out", found.transpose(1, 2).flatten(2), taps)

@@ -90,7 +90,7 @@ class MiniLm:
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         words = self._encode_words(wordsim()[split].vocabulary)
         try:
-            return _run(parameters, words, rounding(signals))
+            return _run(parameters, words, rounding(signals, BLOCKS))
         except (KeyError, RuntimeError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 
@@ -216,7 +216,9 @@ def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tenso
         _heads(_linear(tensors, f"{name}.self.{role}", stream, taps))
         for role in ("query", "key", "value")
     )
-    found = functional.scaled_dot_product_attention(queries, taps.cached(keys), taps.cached(values))
+    block = int(name.split(".")[2])
+    keys, values = taps.cached("keys", block, keys), taps.cached("values", block, values)
+    found = functional.scaled_dot_product_attention(queries, keys, values)
     return _linear(tensors, f"{name}.output.dense", found.transpose(1, 2).flatten(2), taps)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Format
-from dse_evaluators.workloads.workload import Signals
+from dse_evaluators.workloads.workload import CachePart, Signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,23 +19,34 @@ class Taps:
     """Functions applied to each layer's inputs (by layer name), and to keys and values."""
 
     inputs: Callable[[str, Tensor], Tensor]
-    cached: Callable[[Tensor], Tensor]  # (n, heads, t, numbers of a head)
+    cached: Callable[[CachePart, int, Tensor], Tensor]  # of a block: (n, heads, t, width)
 
 
 def pass_through() -> Taps:
     """Return taps (hooks) that leave the activations unchanged."""
-    return Taps(inputs=lambda _, signal: signal, cached=lambda signal: signal)
+    return Taps(inputs=lambda _, signal: signal, cached=lambda *given: given[-1])
 
 
-def rounding(signals: Signals) -> Taps:
+def rounding(signals: Signals, blocks: int) -> Taps:
     """Return taps that round activations, keys and values to their formats.
 
     Scales are computed along a layer's inputs, separately for each position; the scales of keys and
     values also separately for each head.
+
+    Args:
+        signals: the formats.
+        blocks: number of blocks with attention of the entire model.
+
+    Raises:
+        EvaluationError: formats of keys or values are neither one nor one for each block.
     """
+    formats: dict[CachePart, tuple[Format | None, ...]] = {
+        "keys": signals.cache_formats("keys", blocks),
+        "values": signals.cache_formats("values", blocks),
+    }
     return Taps(
         inputs=lambda name, signal: torch.tensor(signals.rounded(name, signal.numpy())),
-        cached=lambda signal: _round_signal(signal, signals.kv_cache),
+        cached=lambda part, block, signal: _round_signal(signal, formats[part][block]),
     )
 
 
@@ -47,7 +58,7 @@ def watching(seen: dict[str, Single]) -> Taps:
         seen[name] = np.concatenate([seen[name], rows]) if name in seen else rows.copy()
         return signal
 
-    return Taps(inputs=inputs, cached=lambda signal: signal)
+    return Taps(inputs=inputs, cached=lambda *given: given[-1])
 
 
 def _round_signal(signal: Tensor, word: Format | None) -> Tensor:

@@ -10,12 +10,15 @@ import numpy as np
 
 from dse.core.metric import Metric
 from dse.core.values import Ints
-from dse.errors import PluginError, nearest
+from dse.errors import EvaluationError, PluginError, nearest
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Format
 
 Parameters = Mapping[str, Single]
 """All learnt parameters by name, in the order of the model."""
+
+CachePart = Literal["keys", "values"]
+"""What attention caches in inference."""
 
 Split = Literal["search", "test"]
 """Evaluation split: ``search`` for use during a study, ``test`` for the final evaluation."""
@@ -34,14 +37,41 @@ class Signals:
     """Formats that activations are rounded to in inference; ``None`` is single precision.
 
     ``activations`` applies to the inputs of every layer, ``kv_cache`` to the keys and values of
-    attention. The inputs of a layer in ``smoothing`` are divided by that layer's factors,
-    (inputs,), before rounding, and multiplied by the factors afterwards, because the layer's
-    weights are not smoothed.
+    attention. ``keys`` and ``values`` replace it for one of the two: one format, or one for each
+    block with attention, in the order of the model. The inputs of a layer in ``smoothing`` are
+    divided by that layer's factors, (inputs,), before rounding, and multiplied by the factors
+    afterwards, because the layer's weights are not smoothed.
     """
 
     activations: Format | None = None
     kv_cache: Format | None = None
+    keys: tuple[Format | None, ...] = ()
+    values: tuple[Format | None, ...] = ()
     smoothing: Mapping[str, Single] = field(default_factory=dict)
+
+    @property
+    def rounds_cache(self) -> bool:
+        """Whether keys or values of a block are rounded."""
+        return any(one is not None for one in (self.kv_cache, *self.keys, *self.values))
+
+    def cache_formats(self, part: CachePart, blocks: int) -> tuple[Format | None, ...]:
+        """Return the format of the keys or of the values of each block.
+
+        Args:
+            part: ``keys`` or ``values``.
+            blocks: number of blocks with attention.
+
+        Raises:
+            EvaluationError: the formats are neither one nor one for each block.
+        """
+        given = (self.keys if part == "keys" else self.values) or (self.kv_cache,)
+        if len(given) not in (1, blocks):
+            raise EvaluationError(
+                f"{part} have {len(given)} formats, but the model has {blocks} blocks with "
+                "attention",
+                hint=f"a list of {blocks}, or one format",
+            )
+        return given * blocks if len(given) == 1 else given
 
     def rounded(self, layer: str, inputs: Single) -> Single:
         """Return the inputs of a layer, (..., inputs), rounded to the format of activations."""

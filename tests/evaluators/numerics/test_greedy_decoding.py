@@ -40,7 +40,9 @@ def test_its_logits_are_those_of_the_workloads_network() -> None:
     codes = torch.tensor(np.concatenate([prompts, found.codes], axis=1)[:, :-1])
     tensors = {name: torch.tensor(array) for name, array in WEIGHTS.items()}
     with torch.inference_mode():
-        logits = character_network.logits(tensors, codes, rounding(Signals())).numpy()
+        logits = character_network.logits(
+            tensors, codes, rounding(Signals(), character_network.BLOCKS)
+        ).numpy()
     assert found.logits == pytest.approx(logits[:, 11:], abs=1e-4)
 
 

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.format import Format
 from dse_evaluators.workloads.workload import Signals
 
 Hook = Callable[[str, nn.Module, Tensor], Tensor]
@@ -84,17 +85,17 @@ def rounding_cache(module: nn.Module, signals: Signals) -> Iterator[None]:
         EvaluationError: the module has no place where keys and values pass.
     """
     places = [one for one in module.modules() if isinstance(one, CachedSignal)]
-    form = signals.kv_cache
-    if form is not None and not places:
+    if signals.rounds_cache and not places:
         raise EvaluationError(
             "the keys and values of this model cannot be rounded",
             hint="leave out kv_cache: it applies to decoders read from safetensors",
         )
+    # Each block has a place for its keys, then one for its values.
+    keys, values = (signals.cache_formats(part, len(places) // 2) for part in ("keys", "values"))
+    forms = [form for both in zip(keys, values, strict=True) for form in both]
     handles = [
-        one.register_forward_hook(
-            lambda _, __, given: torch.tensor(form.quantize(given.cpu().numpy()))
-        )
-        for one in places
+        place.register_forward_hook(_cache_hook(form))
+        for place, form in zip(places, forms, strict=True)
         if form is not None
     ]
     try:
@@ -102,6 +103,11 @@ def rounding_cache(module: nn.Module, signals: Signals) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _cache_hook(form: Format) -> Callable[[nn.Module, object, Tensor], Tensor]:
+    """Return a hook that rounds the outputs of a module."""
+    return lambda _, __, given: torch.tensor(form.quantize(given.cpu().numpy()))
 
 
 def round_inputs(layer: nn.Module, name: str, inputs: Tensor, signals: Signals) -> Tensor:

@@ -88,7 +88,7 @@ class OnnxWorkload:
     def outputs(
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        if signals.activations is not None or signals.kv_cache is not None:
+        if signals.activations is not None or signals.rounds_cache:
             raise EvaluationError(
                 f"the activations of {self.name} cannot be rounded: onnxruntime computes them",
                 hint="leave out activations and kv_cache, or name it as {python: net.py:make}",

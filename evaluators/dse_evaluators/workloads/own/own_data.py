@@ -14,6 +14,7 @@ import numpy as np
 
 from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, PluginError, SpecError, nearest
+from dse_evaluators.formats.arrays import as_array
 from dse_evaluators.workloads.own.own_function import OwnFunction, digest, read_own_file
 from dse_evaluators.workloads.own.own_identity import object_edition
 from dse_evaluators.workloads.own.own_splits import (
@@ -298,14 +299,14 @@ def _plain(given: Any, label: str) -> Examples:
     Raises:
         SpecError: the values are not numbers, not finite, or have no examples.
     """
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
     try:
-        array = np.asarray(given)
+        array = as_array(given)
     except ValueError as error:
         raise SpecError(f"{label} have rows of different lengths", hint="pad them") from error
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
+    if array.dtype.kind == "V" and np.can_cast(array.dtype, np.float32):
+        array = array.astype(np.float32)  # bfloat16 and floats of 8 bits
     if array.dtype.kind not in "iuf":
         problem = f"{label} are of type {array.dtype}, which are not numbers"
         raise SpecError(problem, hint="give floats, or integer classes and token ids")
