@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -135,13 +135,13 @@ class FaultRunner:
             places: indices of the flattened weights.
             values: the values that are read.
         """
-        pairs = zip(places.tolist(), values, strict=True)
         if self._content is None:
+            pairs = zip(places.tolist(), values, strict=True)
             return [self._run_flip(layer, place, value) for place, value in pairs]
         if self._resumed is None or self._resumed.layer != layer:
             self._resumed = None  # its tensors go before new ones come
             self._resumed = self._resume(layer, self._content)
-        return [self._resumed.run(place, value) for place, value in pairs]
+        return self._resumed.run(places, values)
 
     def run_weights(self, weights: Mapping[str, Single]) -> Outcome:
         """Return the outcome of a run of the whole model, with the weights of some layers."""
@@ -180,36 +180,39 @@ class FaultRunner:
     def _resume(self, layer: str, content: bytes) -> _ResumedLayer:
         workload, split = self._workload, self._split
         assert isinstance(workload, RunsOnnx)
-        graph = ResumedGraph(content, layer, list(workload.onnx_batches(split)))
+        weight = self._stored[layer].copy()
+        graph = ResumedGraph(content, layer, list(workload.onnx_batches(split)), weight)
 
-        def outputs(weight: Single) -> Single | None:
-            tables = graph.run(weight)
+        def outputs(tables: Sequence[Single]) -> Single | None:
             if not all(np.isfinite(one).all() for one in tables):
                 return None
             return workload.read_outputs(tables, split)
 
-        weight = self._stored[layer].copy()
-        return _ResumedLayer(layer, weight, outputs, self._make_judge(outputs(weight)))
+        reference = next(graph.run_each([weight]))
+        return _ResumedLayer(layer, weight, graph, outputs, self._make_judge(outputs(reference)))
 
 
+@dataclass(frozen=True, slots=True)
 class _ResumedLayer:
     """Layer from which a model runs again, with the outcome if one of its weights is changed."""
 
-    def __init__(
-        self,
-        layer: str,
-        weight: Single,
-        outputs: Callable[[Single], Single | None],
-        judge: Judge,
-    ) -> None:
-        self.layer = layer
-        self._weight, self._outputs, self._judge = weight, outputs, judge
+    layer: str
+    weight: Single
+    graph: ResumedGraph
+    outputs: Callable[[Sequence[Single]], Single | None]
+    judge: Judge
 
-    def run(self, place: int, value: np.float32) -> Outcome:
-        flat = self._weight.reshape(-1)
-        kept = flat[place]
-        flat[place] = value
-        try:
-            return self._judge.judge(self._outputs(self._weight))
-        finally:
-            flat[place] = kept
+    def run(self, places: Ints, values: Single) -> list[Outcome]:
+        tables = self.graph.run_each(self._changed(places, values))
+        return [self.judge.judge(self.outputs(one)) for one in tables]
+
+    def _changed(self, places: Ints, values: Single) -> Iterator[Single]:
+        """Yield the weights with one of them changed, in one array."""
+        flat = self.weight.reshape(-1)
+        for place, value in zip(places.tolist(), values, strict=True):
+            kept = flat[place]
+            flat[place] = value
+            try:
+                yield self.weight
+            finally:
+                flat[place] = kept
