@@ -202,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["rank", "intervals"])
     parser.add_argument("--format", default="fp32")
-    parser.add_argument("--examples", type=int, default=4)
+    parser.add_argument("--examples", type=int, default=2)
     parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)

@@ -43,6 +43,11 @@ FAMILIES: Mapping[str, Family] = {
         "Quality and size of compressed models. See also [number formats](../../formats.md) and "
         "[workloads](../../workloads.md).",
     ),
+    "faults": Family(
+        "Faults: bit flips in memory, protections",
+        "Corruptions of real networks by flips in their stored weights. See also [bit flips]"
+        "(../../how-to/faults.md).",
+    ),
     "formats": Family(
         "Number formats: rounding error",
         "Distortion of tensors by [number formats](../../formats.md).",

@@ -205,6 +205,7 @@ class BitFlips:
         return rank_layers(self._measure_layers(design))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
+        overheads = self._overheads(design)  # first: it checks that formats have the protections
         if self.rate is None:
             sdc, quality = sum_layer_faults(self._measure_layers(design))
         else:
@@ -215,7 +216,7 @@ class BitFlips:
             "sdc_low": sdc.low,
             "sdc_high": sdc.high,
             **dict(zip(names, quality[0].tolist(), strict=True)),
-            **self._overheads(design),
+            **overheads,
         }
         errors = {"sdc_rate": sdc.stderr, **dict(zip(names, quality[1].tolist(), strict=True))}
         return Found(values=values, errors=errors)

@@ -203,8 +203,11 @@ class _ResumedLayer:
     judge: Judge
 
     def run(self, places: Ints, values: Single) -> list[Outcome]:
-        tables = self.graph.run_each(self._changed(places, values))
-        return [self.judge.judge(self.outputs(one)) for one in tables]
+        length = self.weight[0].size
+        is_read = [self.graph.reads_row(place // length) for place in places.tolist()]
+        tables = self.graph.run_each(self._changed(places[is_read], values[is_read]))
+        found = (self.judge.judge(self.outputs(one)) for one in tables)
+        return [next(found) if read else self.judge.intact for read in is_read]
 
     def _changed(self, places: Ints, values: Single) -> Iterator[Single]:
         """Yield the weights with one of them changed, in one array."""

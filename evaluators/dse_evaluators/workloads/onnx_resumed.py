@@ -66,6 +66,7 @@ class ResumedGraph:
         self._kept = _compute_tensors(onnx, whole, names, types, batches)
         part = _Part(names=tuple(names), outputs=(whole.graph.output[0].name,))
         self._session = Session(_model_of(onnx, whole, nodes, part, types, layer))
+        self._read_rows = _gathered_rows(onnx, whole.graph, layer, self._kept)
         self._stacked: _StackedRuns | None = None
         sizes = {len(next(iter(one.values()))) for one in batches}
         copies = _MOST_ROWS // max(sizes)
@@ -81,6 +82,13 @@ class ResumedGraph:
     def together(self) -> int:
         """Number of weights that run together."""
         return 1 if self._stacked is None else self._stacked.copies
+
+    def reads_row(self, row: int) -> bool:
+        """Return whether the model reads a row of the layer's weights for these inputs.
+
+        It is false for the rows of an embedding that no input names.
+        """
+        return self._read_rows is None or row in self._read_rows
 
     def run(self, weight: Single) -> list[Single]:
         """Return the model's first output for each batch, with these weights of the layer."""
@@ -256,6 +264,30 @@ def _dependent_nodes(graph: Any, layer: str) -> list[Any]:
             found.append(node)
             changed.update(filter(None, node.output))
     return found
+
+
+def _gathered_rows(
+    onnx: Any, graph: Any, layer: str, kept: Sequence[Feeds]
+) -> frozenset[int] | None:
+    """Return the rows of an initializer that are read, if it is only an embedding; else None."""
+    count = next(one.dims[0] for one in graph.initializer if one.name == layer)
+    stored = {one.name: one for one in graph.initializer}
+    found: set[int] = set()
+    for node in graph.node:
+        if layer not in node.input:
+            continue
+        axis = next((one.i for one in node.attribute if one.name == "axis"), 0)
+        if node.op_type != "Gather" or node.input[0] != layer or axis:
+            return None
+        name = node.input[1]
+        if name in stored:
+            codes = [onnx.numpy_helper.to_array(stored[name])]
+        elif all(name in one for one in kept):
+            codes = [one[name] for one in kept]
+        else:
+            return None
+        found.update(*((np.asarray(one) % count).ravel().tolist() for one in codes))
+    return frozenset(found)
 
 
 def _boundary(graph: Any, nodes: Sequence[Any], layer: str) -> list[str]:
