@@ -53,6 +53,10 @@ FAMILIES: Mapping[str, Family] = {
         "Edge: networks cut between device and server, aerial robots",
         "Systems with limited power at the edge of a network. See also [cutting a network]"
         "(../../how-to/edge-partition.md).",
+    "faults": Family(
+        "Faults: bit flips in memory, protections",
+        "Corruptions of real networks by flips in their stored weights. See also [bit flips]"
+        "(../../how-to/faults.md).",
     ),
     "formats": Family(
         "Number formats: rounding error",

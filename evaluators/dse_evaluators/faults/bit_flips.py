@@ -205,6 +205,7 @@ class BitFlips:
         return rank_layers(self._measure_layers(design))
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
+        overheads = self._overheads(design)  # first: it checks that formats have the protections
         if self.rate is None:
             sdc, quality = sum_layer_faults(self._measure_layers(design))
         else:
@@ -215,14 +216,14 @@ class BitFlips:
             "sdc_low": sdc.low,
             "sdc_high": sdc.high,
             **dict(zip(names, quality[0].tolist(), strict=True)),
-            **self._overheads(design),
+            **overheads,
         }
         errors = {"sdc_rate": sdc.stderr, **dict(zip(names, quality[1].tolist(), strict=True))}
         return Found(values=values, errors=errors)
 
     def _measure_layers(self, design: Mapping[str, Value]) -> list[LayerFaults]:
         chosen = self._chosen.of_layers(design)
-        campaign = self._campaign(design)
+        campaign = self.campaign(design)
         return [
             campaign.measure_layer(name, protection_of(chosen[name][1]), self._seed(design))
             for name in self._chosen.chosen_layers(self._where.fill(design, 0))
@@ -234,7 +235,7 @@ class BitFlips:
         assert self.rate is not None
         chosen = self._chosen.of_layers(design)
         where = self._chosen.chosen_layers(self._where.fill(design, 0))
-        campaign = self._campaign(design)
+        campaign = self.campaign(design)
         outcomes = run_patterns(
             campaign.runner,
             {name: campaign.layers[name] for name in where},
@@ -248,7 +249,12 @@ class BitFlips:
         sdc = wilson(sum(one.corrupt for one in outcomes), len(outcomes))
         return sdc, np.stack([quality.mean(axis=0), errors])
 
-    def _campaign(self, design: Mapping[str, Value]) -> FlipCampaign:
+    def campaign(self, design: Mapping[str, Value]) -> FlipCampaign:
+        """Return the campaign of a design's number formats, with the outcomes of earlier designs.
+
+        Args:
+            design: values of the design parameters.
+        """
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.faults.campaigns import campaign_of
 

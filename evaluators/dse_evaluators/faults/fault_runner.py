@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -20,7 +20,7 @@ from dse_evaluators.workloads.workload import Signals, Split, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class FaultOutcome:
     """Outcome of a run: whether it is a corruption, and the model's quality metrics in order."""
 
     corrupt: bool
@@ -64,22 +64,22 @@ class Judge:
         self._workload, self._split, self._whole = workload, split, whole
         self._criterion, self._reference = criterion, reference
         self._names = tuple(workload.metrics)
-        self._intact = Outcome(corrupt=False, quality=self._measure(reference))
-        self._useless = Outcome(corrupt=True, quality=self._measure(np.zeros_like(reference)))
+        self._intact = FaultOutcome(corrupt=False, quality=self._measure(reference))
+        self._useless = FaultOutcome(corrupt=True, quality=self._measure(np.zeros_like(reference)))
 
     @property
-    def intact(self) -> Outcome:
+    def intact(self) -> FaultOutcome:
         """Outcome of the run without faults."""
         return self._intact
 
-    def judge(self, outputs: Single | None) -> Outcome:
+    def judge(self, outputs: Single | None) -> FaultOutcome:
         """Return the outcome of a run with these outputs, (n, k); ``None``: not finite."""
         if outputs is None:
             return self._useless
         if np.array_equal(outputs, self._reference):
             return self._intact
         quality = self._measure(outputs)
-        return Outcome(corrupt=self._is_corrupt(outputs, quality), quality=quality)
+        return FaultOutcome(corrupt=self._is_corrupt(outputs, quality), quality=quality)
 
     def _is_corrupt(self, outputs: Single, quality: tuple[float, ...]) -> bool:
         rule = self._criterion
@@ -125,7 +125,7 @@ class FaultRunner:
         layer: str,
         places: Ints,  # (k,)
         values: Single,  # (k,)
-    ) -> list[Outcome]:
+    ) -> list[FaultOutcome]:
         """Return the outcome of k runs, each with one weight of a layer read as another value.
 
         If the model runs as an ONNX file, only the part that depends on the layer is run.
@@ -135,21 +135,21 @@ class FaultRunner:
             places: indices of the flattened weights.
             values: the values that are read.
         """
-        pairs = zip(places.tolist(), values, strict=True)
         if self._content is None:
+            pairs = zip(places.tolist(), values, strict=True)
             return [self._run_flip(layer, place, value) for place, value in pairs]
         if self._resumed is None or self._resumed.layer != layer:
             self._resumed = None  # its tensors go before new ones come
             self._resumed = self._resume(layer, self._content)
-        return [self._resumed.run(place, value) for place, value in pairs]
+        return self._resumed.run(places, values)
 
-    def run_weights(self, weights: Mapping[str, Single]) -> Outcome:
+    def run_weights(self, weights: Mapping[str, Single]) -> FaultOutcome:
         """Return the outcome of a run of the whole model, with the weights of some layers."""
         if self._judge is None:
             self._judge = self._make_judge(self._run_whole({}))
         return self._judge.judge(self._run_whole(weights))
 
-    def _run_flip(self, layer: str, place: int, value: np.float32) -> Outcome:
+    def _run_flip(self, layer: str, place: int, value: np.float32) -> FaultOutcome:
         weight = self._stored[layer].copy()
         weight.reshape(-1)[place] = value
         return self.run_weights({layer: weight})
@@ -180,36 +180,42 @@ class FaultRunner:
     def _resume(self, layer: str, content: bytes) -> _ResumedLayer:
         workload, split = self._workload, self._split
         assert isinstance(workload, RunsOnnx)
-        graph = ResumedGraph(content, layer, list(workload.onnx_batches(split)))
+        weight = self._stored[layer].copy()
+        graph = ResumedGraph(content, layer, list(workload.onnx_batches(split)), weight)
 
-        def outputs(weight: Single) -> Single | None:
-            tables = graph.run(weight)
+        def outputs(tables: Sequence[Single]) -> Single | None:
             if not all(np.isfinite(one).all() for one in tables):
                 return None
             return workload.read_outputs(tables, split)
 
-        weight = self._stored[layer].copy()
-        return _ResumedLayer(layer, weight, outputs, self._make_judge(outputs(weight)))
+        reference = next(graph.run_each([weight]))
+        return _ResumedLayer(layer, weight, graph, outputs, self._make_judge(outputs(reference)))
 
 
+@dataclass(frozen=True, slots=True)
 class _ResumedLayer:
     """Layer from which a model runs again, with the outcome if one of its weights is changed."""
 
-    def __init__(
-        self,
-        layer: str,
-        weight: Single,
-        outputs: Callable[[Single], Single | None],
-        judge: Judge,
-    ) -> None:
-        self.layer = layer
-        self._weight, self._outputs, self._judge = weight, outputs, judge
+    layer: str
+    weight: Single
+    graph: ResumedGraph
+    outputs: Callable[[Sequence[Single]], Single | None]
+    judge: Judge
 
-    def run(self, place: int, value: np.float32) -> Outcome:
-        flat = self._weight.reshape(-1)
-        kept = flat[place]
-        flat[place] = value
-        try:
-            return self._judge.judge(self._outputs(self._weight))
-        finally:
-            flat[place] = kept
+    def run(self, places: Ints, values: Single) -> list[FaultOutcome]:
+        length = self.weight[0].size
+        is_read = [self.graph.reads_row(place // length) for place in places.tolist()]
+        tables = self.graph.run_each(self._changed(places[is_read], values[is_read]))
+        found = (self.judge.judge(self.outputs(one)) for one in tables)
+        return [next(found) if read else self.judge.intact for read in is_read]
+
+    def _changed(self, places: Ints, values: Single) -> Iterator[Single]:
+        """Yield the weights with one of them changed, in one array."""
+        flat = self.weight.reshape(-1)
+        for place, value in zip(places.tolist(), values, strict=True):
+            kept = flat[place]
+            flat[place] = value
+            try:
+                yield self.weight
+            finally:
+                flat[place] = kept

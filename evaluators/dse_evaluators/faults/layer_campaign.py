@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.values import Floats, Ints
-from dse_evaluators.faults.fault_runner import FaultRunner, Outcome
+from dse_evaluators.faults.fault_runner import FaultOutcome, FaultRunner
 from dse_evaluators.faults.proportions import Proportion, sum_proportions, wilson
 from dse_evaluators.faults.protections import Masks, Protection
 from dse_evaluators.faults.stored_layer import StoredLayer
@@ -68,7 +68,7 @@ class FlipCampaign:
     ) -> None:
         self.runner, self.layers = runner, layers
         self._bits, self._trials = bits, trials
-        self._runs: dict[str, dict[tuple[int, int], Outcome]] = {name: {} for name in layers}
+        self._runs: dict[str, dict[tuple[int, int], FaultOutcome]] = {name: {} for name in layers}
         self._found: dict[tuple[str, str, int], LayerFaults] = {}
 
     def measure_layer(self, layer: str, protection: Protection, seed: int) -> LayerFaults:
@@ -123,7 +123,7 @@ class FlipCampaign:
 
     def _outcomes(
         self, layer: str, protection: Protection, flips: Flips, copies: Masks
-    ) -> list[Outcome]:
+    ) -> list[FaultOutcome]:
         """Return the outcome of each flip; runs that were made before are not repeated."""
         stored, runs = self.layers[layer], self._runs[layer]
         values = read_flips(stored, protection, flips, copies)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dse.core.values import Ints
 from dse.errors import EvaluationError
-from dse_evaluators.faults.fault_runner import FaultRunner, Outcome
+from dse_evaluators.faults.fault_runner import FaultOutcome, FaultRunner
 from dse_evaluators.faults.protections import Masks, Protection
 from dse_evaluators.faults.stored_layer import StoredLayer
 from dse_evaluators.formats.arrays import Single
@@ -25,7 +25,7 @@ def run_patterns(
     bits: str,
     rate: float,
     seeds: tuple[int, int],
-) -> list[Outcome]:
+) -> list[FaultOutcome]:
     """Return the outcome of runs of a model in which each stored bit flips with a probability.
 
     Flips of codes do not depend on the protection.
