@@ -65,6 +65,7 @@ FAST = frozenset(
         "mad_max",
         "mad_max_hardware",
         "marlin",
+        "mcu_fp16",
         "marlin_llama",
         "mini_batch_serialization",
         "mlperf_training",
