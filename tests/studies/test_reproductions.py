@@ -77,6 +77,7 @@ FAST = frozenset(
         "qat_split",
         "resnet_bits",
         "s3",
+        "smaug",
         "superpipeline",
         "xpu_athalon",
         "young_daly",

@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from dse.core.metric import Metric, Metrics
-from dse.core.values import Floats
+from dse.core.values import Floats, Value
 from dse_evaluators.alike import infeasible
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, one_of
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.own.own_workload import declare_workload
 
-_FORMATS: Mapping[str, float] = {"fp32": 4.0, "fp16": 2.0, "int8": 1.0}
+_FORMATS: Mapping[Value, float] = {"fp32": 4.0, "fp16": 2.0, "int8": 1.0}
 """Bytes of a number, by format."""
 
 _REGISTER_BYTES = 4.0
