@@ -50,7 +50,7 @@ FAMILIES: Mapping[str, Family] = {
         "[workloads](../../workloads.md).",
     ),
     "edge": Family(
-        "Edge: networks cut between device and server, aerial robots",
+        "Edge: device and server, robots, phones, microcontrollers",
         "Systems with limited power at the edge of a network. See also [cutting a network]"
         "(../../how-to/edge-partition.md).",
     "faults": Family(
