@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -19,6 +20,11 @@ _MOST_PRIMES = 8
 _PLAIN_BITS = 20
 _ROUNDS = 7
 _LEAST_S = 0.02
+_PLAINTEXTS = 64
+_CIPHERTEXTS = 16
+_KEYS = 16
+"""As many as a window of 3 x 3 and eight diagonals need."""
+_MOST_KEY_BYTES = 1 << 28
 
 
 def settings() -> Iterator[tuple[int, int]]:
@@ -29,24 +35,33 @@ def settings() -> Iterator[tuple[int, int]]:
 
 
 def measure_setting(ring: int, primes: int) -> tuple[float, ...]:
-    """Return the CPU seconds of each operation, medians of rounds."""
+    """Return the CPU seconds of each operation, medians of rounds.
+
+    Operands and rotation keys change from call to call, as in a layer, so that they come from
+    memory and not from the cache.
+    """
     width = min(SECURE_BITS[128][ring] // (primes + 1), 54)
     parameters = BfvParameters(
         ring=ring, data_primes=primes, prime_bits=width, plain_bits=_PLAIN_BITS
     )
-    session = SealSession(parameters, [1], swap=False)
+    key_bytes = 16 * ring * primes * (primes + 1)
+    turns = range(1, 1 + max(min(_KEYS, _MOST_KEY_BYTES // key_bytes), 2))
+    session = SealSession(parameters, turns, swap=False)
+    turn = cycle(turns)
     rng = np.random.default_rng(0)
     slots = rng.integers(0, 2**18, ring).tolist()
-    ciphertext, plain = session.encrypt(slots), session.encode(slots)
-    total, turned = session.encrypt(slots), session.to_ntt(ciphertext)
-    encoded = session.encode(slots, in_ntt=True)
+    ciphertexts = cycle([session.encrypt(slots) for _ in range(_CIPHERTEXTS)])
+    plains = cycle([session.encode(slots) for _ in range(_PLAINTEXTS)])
+    encoded = cycle([session.encode(slots, in_ntt=True) for _ in range(_PLAINTEXTS)])
+    turned = cycle([session.to_ntt(next(ciphertexts)) for _ in range(_CIPHERTEXTS)])
+    total = session.encrypt(slots)
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: session.rotate(ciphertext, 1),
-        lambda: session.add(total, ciphertext),
-        lambda: session.multiply(ciphertext, plain),
-        lambda: session.multiply(turned, encoded),
-        lambda: session.to_ntt(ciphertext),
-        lambda: session.from_ntt(turned),
+        lambda: session.rotate(next(ciphertexts), next(turn)),
+        lambda: session.add(total, next(ciphertexts)),
+        lambda: session.multiply(next(ciphertexts), next(plains)),
+        lambda: session.multiply(next(turned), next(encoded)),
+        lambda: session.to_ntt(next(ciphertexts)),
+        lambda: session.from_ntt(next(turned)),
     )
     return tuple(_median_s(call) for call in calls)
 
@@ -77,4 +92,6 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m dse_evaluators.private_inference.measure_unit_times FILE")
     main(sys.argv[1])
