@@ -66,6 +66,11 @@ FAMILIES: Mapping[str, Family] = {
         "Programs of others, each in an environment of its own. See also [external simulators]"
         "(../../outside.md).",
     ),
+    "retrieval": Family(
+        "Retrieval: indexes of vectors",
+        "Recall, time and size of searches for nearest neighbours, measured on your vectors. See "
+        "also [choosing a vector index](../../how-to/vector-index.md).",
+    ),
     "scaling": Family(
         "Scaling laws: precision and size of models",
         "Published laws and cost functions of quantised models.",
