@@ -52,7 +52,8 @@ class IndexCache:
         kind = KINDS[knobs["index"]]
         key = (knobs["index"], *(knobs[name] for name in kind.built_with))
         if key not in self._kept:
-            self._make_room(kind.size(*data.vectors.shape, knobs), str(knobs["index"]))
+            count, width = data.vectors.shape
+            self._make_room(kind.size(count, width, knobs), str(knobs["index"]))
             self._kept[key] = build_index(data, knobs, self._threads)
         self._kept.move_to_end(key)
         return self._kept[key]

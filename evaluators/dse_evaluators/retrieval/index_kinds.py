@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ def _build_faiss(data: SearchData, knobs: Knobs, _threads: int) -> BuiltIndex:
 
     metric = faiss.METRIC_L2 if data.is_l2 else faiss.METRIC_INNER_PRODUCT
     width = data.vectors.shape[1]
+    index: Any
     match knobs["index"]:
         case "flat":
             index = faiss.IndexFlat(width, metric)
@@ -100,6 +102,7 @@ def _make_inverted(data: SearchData, knobs: Knobs, metric: int) -> Any:
 
     width, nlist = data.vectors.shape[1], int(knobs["nlist"])
     coarse = faiss.IndexFlat(width, metric)
+    index: Any
     if knobs["index"] == "ivf-flat":
         index = faiss.IndexIVFFlat(coarse, width, nlist, metric)
     else:
@@ -113,8 +116,7 @@ def _make_inverted(data: SearchData, knobs: Knobs, metric: int) -> Any:
 
 def _count_bytes(index: Any) -> int:
     """Return the bytes of a written index, without holding them in memory."""
-    import faiss
-
+    faiss: Any = import_module("faiss")  # its types lack the writer
     sizes = list[int]()
     writer = faiss.PyCallbackIOWriter(lambda part: sizes.append(len(part)))
     faiss.write_index(index, writer)

