@@ -66,6 +66,10 @@ FAMILIES: Mapping[str, Family] = {
         "Programs of others, each in an environment of its own. See also [external simulators]"
         "(../../outside.md).",
     ),
+    "recommenders": Family(
+        "Recommenders: storage of embedding tables",
+        "Time and memory of recommendations, by where their tables are.",
+    ),
     "retrieval": Family(
         "Retrieval: indexes of vectors",
         "Recall, time and size of searches for nearest neighbours, measured on your vectors. See "
