@@ -85,6 +85,14 @@ FAMILIES: Mapping[str, Family] = {
         "Private inference: encryption parameters, rotations, lookup tables, retrieval",
         "Time, traffic and noise of inference on data that the server cannot read. See also "
         "[workloads](../../workloads.md).",
+    "recommenders": Family(
+        "Recommenders: storage of embedding tables",
+        "Time and memory of recommendations, by where their tables are.",
+    ),
+    "retrieval": Family(
+        "Retrieval: indexes of vectors",
+        "Recall, time and size of searches for nearest neighbours, measured on your vectors. See "
+        "also [choosing a vector index](../../how-to/vector-index.md).",
     ),
     "scaling": Family(
         "Scaling laws: precision and size of models",

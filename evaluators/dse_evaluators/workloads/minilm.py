@@ -20,7 +20,7 @@ from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import judging
 from dse_evaluators.workloads.assets import asset_folder
-from dse_evaluators.workloads.taps import Taps, rounding, watching
+from dse_evaluators.workloads.taps import Taps, pass_through, rounding, watching
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
@@ -131,6 +131,13 @@ def minilm() -> MiniLm:
         parameters={name: found[name] for name in found if not name.startswith("pooler.")},
         pieces=vocabulary(folder / "vocab.txt"),
     )
+
+
+def embed_sentences(
+    parameters: Parameters, sentences: Sequence[Pieces]
+) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """Return a unit vector per sentence, (n, width), from the word-piece codes of each."""
+    return _run(parameters, sentences, pass_through())
 
 
 def _run(

@@ -1,0 +1,1 @@
+"""Evaluators of recommenders: where their embedding tables are, and what a query then takes."""

@@ -1,0 +1,1 @@
+"""Evaluators of retrieval: indexes of vectors, measured on this machine."""
