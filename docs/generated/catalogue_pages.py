@@ -66,6 +66,11 @@ FAMILIES: Mapping[str, Family] = {
         "Programs of others, each in an environment of its own. See also [external simulators]"
         "(../../outside.md).",
     ),
+    "reasoning": Family(
+        "Reasoning: test-time compute",
+        "Accuracy and cost of repeated, verified and longer answers of language models. See also "
+        "[how much to spend on a query](../../how-to/test-time-compute.md).",
+    ),
     "scaling": Family(
         "Scaling laws: precision and size of models",
         "Published laws and cost functions of quantised models.",
