@@ -53,6 +53,7 @@ FAMILIES: Mapping[str, Family] = {
         "Edge: device and server, robots, phones, microcontrollers",
         "Systems with limited power at the edge of a network. See also [cutting a network]"
         "(../../how-to/edge-partition.md).",
+    ),
     "faults": Family(
         "Faults: bit flips in memory, protections",
         "Corruptions of real networks by flips in their stored weights. See also [bit flips]"
@@ -85,6 +86,12 @@ FAMILIES: Mapping[str, Family] = {
         "Private inference: encryption parameters, rotations, lookup tables, retrieval",
         "Time, traffic and noise of inference on data that the server cannot read. See also "
         "[workloads](../../workloads.md).",
+    ),
+    "reasoning": Family(
+        "Reasoning: test-time compute",
+        "Accuracy and cost of repeated, verified and longer answers of language models. See also "
+        "[how much to spend on a query](../../how-to/test-time-compute.md).",
+    ),
     "recommenders": Family(
         "Recommenders: storage of embedding tables",
         "Time and memory of recommendations, by where their tables are.",

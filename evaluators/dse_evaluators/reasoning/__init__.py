@@ -1,0 +1,1 @@
+"""Test-time compute: accuracy and cost of repeated, verified and longer answers to a query."""

@@ -1,0 +1,231 @@
+"""Files of pass@k: shares of problems that one of k answers solves, or counts per problem."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from dse.errors import SpecError, nearest
+
+_SHARES = ("class", "model", "k", "pass")
+_COUNTS = ("class", "model", "n", "c")
+_OTHERS = ("tokens", "problems", "n", "source", "problem", "note")
+_EXAMPLE = "class,model,k,pass or, with a row for each problem, class,model,n,c"
+_ROUNDING = 5e-4
+"""Rounding of published shares, which the checks between shares of one class grant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassCurve:
+    """Share of the problems of a class that a model solves with at least one of k answers, by k.
+
+    ``tokens`` is the length of an answer, 0 if the file has none; ``problems`` the number of
+    problems, 0 if it is unknown; ``where`` the first line of the file, for messages.
+    """
+
+    group: str
+    model: str
+    tokens: float
+    solved: Mapping[int, float]
+    problems: float
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    where: str
+    cells: Mapping[str, str]
+
+    def read_number(self, name: str, least: float, most: float, *, whole: bool = False) -> float:
+        """Return a cell as a number in a range.
+
+        Raises:
+            SpecError: the cell is no such number.
+        """
+        text = self.cells[name].strip()
+        try:
+            value = float(text)
+        except ValueError as error:
+            raise SpecError(f"{name} is {text!r}, which is no number", where=self.where) from error
+        kind = "whole number" if whole else "number"
+        if not isfinite(value) or (whole and value != round(value)):
+            raise SpecError(f"{name} is {text}, which is no {kind}", where=self.where)
+        if not least <= value <= most:
+            hint = f"a {kind} of {least:g} to {most:g}"
+            if name == "pass" and 1 < value <= 100:
+                hint = f"write a share: {value / 100:g}"
+            raise SpecError(f"{name} is {text}", where=self.where, hint=hint)
+        return value
+
+    @property
+    def key(self) -> tuple[str, str, float]:
+        """Class, model and length of an answer.
+
+        Raises:
+            SpecError: a cell is empty or invalid.
+        """
+        texts = [self.cells[name].strip() for name in ("class", "model")]
+        for name, text in zip(("class", "model"), texts, strict=True):
+            if not text:
+                raise SpecError(f"{name} is empty", where=self.where, hint="fill the cell")
+        tokens = self.read_number("tokens", 1, 1e9) if "tokens" in self.cells else 0.0
+        return texts[0], texts[1], tokens
+
+
+def read_pass_file(path: Path) -> tuple[PassCurve, ...]:
+    """Read a CSV file of shares (class, model, k, pass) or of counts (class, model, n, c).
+
+    Counts have a row for each problem: ``c`` of its ``n`` answers are right. They become shares at
+    k = 1, 2, 4, ... up to the smallest n. Columns ``tokens`` (length of an answer), ``problems``,
+    ``n`` (answers that were drawn for a share) and ``source`` are optional.
+
+    Raises:
+        SpecError: the file cannot be read, lacks a column, or a row is invalid or contradicts
+            another; with the line.
+
+    Source:
+        Chen et al.: Evaluating Large Language Models Trained on Code, 2021, section 2.1, for the
+        unbiased estimate of pass@k from counts.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        beside = [one.name for one in path.parent.glob("*.csv")]
+        raise SpecError(f"there is no file {path}", hint=nearest(path.name, beside)) from error
+    except (OSError, UnicodeError) as error:
+        raise SpecError(
+            f"{path} cannot be read: {error}", hint=f"a CSV file: {_EXAMPLE}"
+        ) from error
+    table = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    names = [name.strip() for name in table.fieldnames or ()]
+    table.fieldnames = names
+    form = _find_form(names, f"{path}:1")
+    rows: dict[tuple[str, str, float], list[_Row]] = {}
+    for row in _rows_of(table, path):
+        rows.setdefault(row.key, []).append(row)
+    if not rows:
+        raise SpecError("there are no rows", where=f"{path}:2", hint=_EXAMPLE)
+    read = _curve_of_shares if form is _SHARES else _curve_of_counts
+    return tuple(read(key, some) for key, some in rows.items())
+
+
+def _find_form(names: Sequence[str], where: str) -> Sequence[str]:
+    form = _SHARES if {"k", "pass"} & set(names) or "c" not in names else _COUNTS
+    lacking = [name for name in form if name not in names]
+    if lacking:
+        strange = [name for name in names if name not in (*form, *_OTHERS)]
+        near = nearest(lacking[0], strange)
+        hint = f"{near}; columns are {_EXAMPLE}" if near else f"columns are {_EXAMPLE}"
+        raise SpecError(f"there is no column {lacking[0]!r}", where=where, hint=hint)
+    return form
+
+
+def _rows_of(table: csv.DictReader[str], path: Path) -> Iterator[_Row]:
+    for cells in table:
+        where = f"{path}:{table.line_num}"
+        if None in cells or None in cells.values():
+            problem = "the row has another number of cells than the header"
+            raise SpecError(problem, where=where, hint="check commas")
+        yield _Row(where=where, cells=cells)
+
+
+def _curve_of_shares(key: tuple[str, str, float], rows: Sequence[_Row]) -> PassCurve:
+    found: dict[int, tuple[float, _Row]] = {}
+    for row in rows:
+        most = row.read_number("n", 1, 1e9, whole=True) if row.cells.get("n", "") else 1e9
+        count = int(row.read_number("k", 1, 1e9, whole=True))
+        if count > most:
+            problem = f"pass@{count} is stated from {most:g} answers"
+            raise SpecError(problem, where=row.where, hint="k is at most n")
+        if count in found:
+            problem = f"{key[0]} of {key[1]} has pass@{count} twice"
+            raise SpecError(problem, where=row.where, hint="remove one, or add a column tokens")
+        found[count] = (row.read_number("pass", 0, 1), row)
+    _check_shares(key, dict(sorted(found.items())))
+    first = rows[0]
+    problems = first.read_number("problems", 1, 1e12) if first.cells.get("problems", "") else 0.0
+    solved = {count: found[count][0] for count in sorted(found)}
+    return PassCurve(
+        group=key[0],
+        model=key[1],
+        tokens=key[2],
+        solved=solved,
+        problems=problems,
+        where=first.where,
+    )
+
+
+def _check_shares(key: tuple[str, str, float], found: Mapping[int, tuple[float, _Row]]) -> None:
+    """Check the shares of one class and model, by rising k, against one another."""
+    name = f"{key[0]} of {key[1]}"
+    first = next(iter(found.values()))
+    if 1 not in found:
+        hint = "add the row with k = 1: it is the mean share of right answers"
+        raise SpecError(f"{name} has no pass@1", where=first[1].where, hint=hint)
+    single = found[1][0]
+    before, last = 0.0, 0
+    for count, (share, row) in found.items():
+        if share < before - _ROUNDING:
+            problem = f"pass@{count} of {name} is {share:g}, below pass@{last}, which is {before:g}"
+            hint = "the share of solved problems cannot fall with more answers"
+            raise SpecError(problem, where=row.where, hint=hint)
+        most = 1.0 - (1.0 - single) ** count
+        if share > most + _ROUNDING:
+            problem = f"pass@{count} of {name} is {share:g}, and pass@1 is {single:g}"
+            hint = (
+                f"with this pass@1 at most {most:.4g} of the problems are solved by {count} answers"
+            )
+            raise SpecError(problem, where=row.where, hint=hint)
+        before, last = max(share, before), count
+    _check_single(name, single, first[1].where)
+
+
+def _check_single(name: str, single: float, where: str) -> None:
+    if not 0 < single < 1:
+        what = "no answer is right" if single == 0 else "every answer is right"
+        hint = "leave this class out: no difficulty can be fitted to it"
+        raise SpecError(f"{name}: {what}, pass@1 is {single:g}", where=where, hint=hint)
+
+
+def _curve_of_counts(key: tuple[str, str, float], rows: Sequence[_Row]) -> PassCurve:
+    drawn, right = [], []
+    for row in rows:
+        answers = row.read_number("n", 1, 1e9, whole=True)
+        solved = row.read_number("c", 0, 1e9, whole=True)
+        if solved > answers:
+            problem = f"c is {solved:g}, more than the {answers:g} answers of the problem"
+            raise SpecError(problem, where=row.where, hint="c is at most n")
+        drawn.append(answers)
+        right.append(solved)
+    n, c = np.array(drawn), np.array(right)
+    counts = [2**power for power in range(int(n.min()).bit_length())]
+    shares = {count: _estimate_share(n, c, count) for count in counts}
+    name, where = f"{key[0]} of {key[1]}", rows[0].where
+    _check_single(name, shares[1], where)
+    return PassCurve(
+        group=key[0],
+        model=key[1],
+        tokens=key[2],
+        solved=shares,
+        problems=float(len(rows)),
+        where=where,
+    )
+
+
+def _estimate_share(n: np.ndarray, c: np.ndarray, count: int) -> float:
+    """Return the unbiased estimate of pass@k: the mean of 1 - C(n - c, k) / C(n, k)."""
+    missed = np.ones_like(n)
+    for place in range(count):
+        missed *= np.clip(n - c - place, 0.0, None) / (n - place)
+    return float(np.mean(1.0 - missed))
+
+
+def is_number(value: object) -> bool:
+    """Return whether an option is a number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
