@@ -63,7 +63,8 @@ def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
         SpecError: the text is not of that tool's format, or is inconsistent.
     """
     keys: dict[str, Origin] = {'"hyperparameters"': "configspace", f'"{KEY}"': "kernel-tuner"}
-    match origin or next((tool for key, tool in keys.items() if key in text), "optuna"):
+    recognised: Origin = next((tool for key, tool in keys.items() if key in text), "optuna")
+    match origin or recognised:
         case "configspace":
             return configspace.read_configspace(text, file)
         case "optuna":
