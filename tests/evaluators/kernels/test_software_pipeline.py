@@ -11,7 +11,7 @@ from dse.errors import PluginError, SpecError
 from dse_evaluators.kernels.pipelining.loop_graph import (
     Dependence,
     LoopGraph,
-    Operation,
+    LoopOperation,
     load_loop,
     shipped_loops,
 )
@@ -63,7 +63,7 @@ def uses(graph, machine, made: ModuloSchedule):
 def small_loops(draw):
     """Return a loop of three operations, one of whose results is used in a later iteration."""
     operations = tuple(
-        Operation(
+        LoopOperation(
             name=name,
             unit=draw(st.sampled_from("xy")),
             latency=draw(st.integers(0, 3)),
@@ -136,7 +136,7 @@ def test_more_warps_reach_the_lower_bound():
 def test_a_recurrence_bounds_the_interval():
     """Three operations of 5 + 7 + 4 cycles, whose result is used two iterations later: 8 cycles."""
     operations = tuple(
-        Operation(name=n, unit=n, latency=c, occupancy=1, blocks=1, registers=0)
+        LoopOperation(name=n, unit=n, latency=c, occupancy=1, blocks=1, registers=0)
         for n, c in (("a", 5), ("b", 7), ("c", 4))
     )
     chain = ((0, 1, 0), (1, 2, 0), (2, 0, 2))

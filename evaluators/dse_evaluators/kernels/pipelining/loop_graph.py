@@ -18,7 +18,7 @@ _LONGEST = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class LoopOperation:
     """Operation of a loop's body.
 
     Args:
@@ -51,7 +51,7 @@ class Dependence:
 class LoopGraph:
     """Operations of a loop's body, and their dependences by their places in it."""
 
-    operations: tuple[Operation, ...]
+    operations: tuple[LoopOperation, ...]
     dependences: tuple[Dependence, ...]
 
     @property
@@ -154,7 +154,7 @@ def _graph(rows: Sequence[tuple[int, Mapping[str, str]]], path: Path) -> LoopGra
     return graph
 
 
-def _operation(row: Mapping[str, str], where: str) -> Operation:
+def _operation(row: Mapping[str, str], where: str) -> LoopOperation:
     usual = {"latency": "", "occupancy": "1", "blocks": row["latency"], "registers": "0"}
     found: dict[str, int] = {}
     for name in _NUMBERS:
@@ -164,7 +164,7 @@ def _operation(row: Mapping[str, str], where: str) -> Operation:
                 f"the {name} {text!r} is no number of at most {_LONGEST:,}", where=where
             )
         found[name] = int(text)
-    return Operation(name=row["operation"], unit=row["unit"], **found)
+    return LoopOperation(name=row["operation"], unit=row["unit"], **found)
 
 
 def _dependence(word: str, use: int, places: Mapping[str, int], where: str) -> Dependence:

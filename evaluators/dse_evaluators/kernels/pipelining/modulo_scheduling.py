@@ -68,8 +68,10 @@ def find_least_interval(graph: LoopGraph, machine: Machine, limit_s: float) -> L
         share_s = left_s / 2 if proven else left_s
         answer, schedule = solve_interval(graph, machine, interval, share_s)
         if schedule is not None:
-            ended = "optimal" if interval == bound else "time-out"
-            return LeastInterval(schedule=schedule, bound=bound, ended=ended)
+            is_optimal = interval == bound
+            return LeastInterval(
+                schedule=schedule, bound=bound, ended="optimal" if is_optimal else "time-out"
+            )
         proven = proven and answer == "infeasible"
         bound = interval + 1 if proven else bound
     return LeastInterval(schedule=None, bound=bound, ended="infeasible" if proven else "time-out")
@@ -112,10 +114,10 @@ def solve_interval(
     solver.parameters.max_time_in_seconds = limit_s
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
-    status = solver.solve(model)
-    if status == cp_model.INFEASIBLE:
+    status = solver.status_name(solver.solve(model))
+    if status == "INFEASIBLE":
         return "infeasible", None
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    if status not in ("OPTIMAL", "FEASIBLE"):
         return "unknown", None
     return "feasible", built.read(solver)
 
