@@ -62,15 +62,20 @@ def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
     Raises:
         SpecError: the text is not of that tool's format, or is inconsistent.
     """
-    keys: dict[str, Origin] = {'"hyperparameters"': "configspace", f'"{KEY}"': "kernel-tuner"}
-    recognised: Origin = next((tool for key, tool in keys.items() if key in text), "optuna")
-    match origin or recognised:
+    match origin or _recognize(text):
         case "configspace":
             return configspace.read_configspace(text, file)
         case "optuna":
             return optuna.read_distributions(text, file)
         case "kernel-tuner":
             return read_t1(text, file)
+
+
+def _recognize(text: str) -> Origin:
+    """Return the tool that wrote a text, by a key that it alone has."""
+    if '"hyperparameters"' in text:
+        return "configspace"
+    return "kernel-tuner" if f'"{KEY}"' in text else "optuna"
 
 
 def differing(old: DesignSpace, new: DesignSpace) -> Differing:

@@ -1,0 +1,1 @@
+"""Schedules of loops by a solver: software pipelining with warps and registers."""
