@@ -12,7 +12,7 @@ from dse.core.values import Value
 from dse.errors import EvaluationError, InfeasibleError, PluginError, SpecError, nearest
 from dse.resources.asset import cache_folder
 from dse_evaluators.architectures.block_table import (
-    BlockTime,
+    MeasuredBlock,
     append_block,
     read_block_table,
     sum_times,
@@ -54,7 +54,7 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
         table: a CSV file with the columns ``block`` and ``latency`` (seconds), and optionally
             ``batch``, ``machine`` and ``stderr``; by default one in the cache folder.
         measure: ``missing`` times the blocks that the table lacks, and adds them to it;
-            ``nothing`` refuses them; ``network`` times the whole network instead.
+            ``nothing`` refuses them; ``network`` times the network at once instead.
         batch: images or sequences in a call.
         clock: ``wall``, as ``dse.time_call``; or ``processor`` for a machine with other load:
             waiting for a processor does not count.
@@ -139,7 +139,7 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
         values = {"latency": time.latency_s, **work}
         return Found(values=values, errors={"latency": time.stderr_s})
 
-    def _time_network(self, blocks: Sequence[NetworkBlock], keys: Sequence[str]) -> BlockTime:
+    def _time_network(self, blocks: Sequence[NetworkBlock], keys: Sequence[str]) -> MeasuredBlock:
         if self.measure == "network":
             if len(blocks) < len(keys):
                 own = next(key for key in keys if key.partition(" ")[0] not in KINDS)
@@ -165,13 +165,13 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
             append_block(self._path, key, self.batch, this_machine(), found)
             self._times[key] = found
 
-    def _time(self, blocks: Sequence[NetworkBlock]) -> BlockTime:
+    def _time(self, blocks: Sequence[NetworkBlock]) -> MeasuredBlock:
         # Imported here: it takes seconds, and checking a study does not need it.
         from dse_evaluators.architectures.block_modules import time_blocks
 
         return time_blocks(blocks, self.batch, self._timing)
 
-    def _read(self) -> dict[str, BlockTime]:
+    def _read(self) -> dict[str, MeasuredBlock]:
         if not self._path.is_file():
             return {}
         return read_block_table(self._path, self.batch, this_machine())

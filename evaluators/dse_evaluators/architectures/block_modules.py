@@ -8,20 +8,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dse_evaluators.architectures.block_table import BlockTime
+from dse_evaluators.architectures.block_table import MeasuredBlock
 from dse_evaluators.architectures.blocks import NetworkBlock, Sizes
 from dse_evaluators.architectures.call_clock import CallTiming, time_by
 from dse_evaluators.workloads.torch_scope import one_thread
 
 
-def time_blocks(blocks: Sequence[NetworkBlock], batch: int, timing: CallTiming) -> BlockTime:
+def time_blocks(blocks: Sequence[NetworkBlock], batch: int, timing: CallTiming) -> MeasuredBlock:
     """Time a forward pass through blocks that follow one another, on one thread in fp32."""
     torch.manual_seed(0)
     network = nn.Sequential(*(build_module(one) for one in blocks)).eval()
     inputs = torch.randn(batch, *blocks[0].takes)
     with one_thread(), torch.inference_mode():
         latency_s, stderr_s = time_by(lambda: network(inputs), timing)
-    return BlockTime(latency_s=latency_s, stderr_s=stderr_s)
+    return MeasuredBlock(latency_s=latency_s, stderr_s=stderr_s)
 
 
 def build_module(block: NetworkBlock) -> nn.Module:

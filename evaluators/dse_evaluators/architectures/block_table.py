@@ -17,14 +17,14 @@ _NEEDED = ("block", "latency")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockTime:
+class MeasuredBlock:
     """Seconds of a block, and their standard error."""
 
     latency_s: float
     stderr_s: float
 
 
-def read_block_table(path: Path, batch: int, machine: str) -> dict[str, BlockTime]:
+def read_block_table(path: Path, batch: int, machine: str) -> dict[str, MeasuredBlock]:
     """Return the time of each block of a table, by its text; the last row of a block counts.
 
     Rows of another batch or machine are left out; a table without these columns is for any.
@@ -43,7 +43,7 @@ def read_block_table(path: Path, batch: int, machine: str) -> dict[str, BlockTim
         )
     wanted = {"batch": str(batch), "machine": machine}
     return {
-        " ".join((row["block"] or "").split()): BlockTime(
+        " ".join((row["block"] or "").split()): MeasuredBlock(
             latency_s=_number(row["latency"], path, line),
             stderr_s=_number(row.get("stderr") or "0", path, line, least=0.0),
         )
@@ -52,7 +52,7 @@ def read_block_table(path: Path, batch: int, machine: str) -> dict[str, BlockTim
     }
 
 
-def append_block(path: Path, block: str, batch: int, machine: str, time: BlockTime) -> None:
+def append_block(path: Path, block: str, batch: int, machine: str, time: MeasuredBlock) -> None:
     """Add a row to a table, and make the table if there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
@@ -73,12 +73,12 @@ def this_machine() -> str:
     return f"{next(names, platform.processor())}; torch {version('torch')}"
 
 
-def sum_times(times: Mapping[str, BlockTime], blocks: tuple[str, ...]) -> BlockTime:
+def sum_times(times: Mapping[str, MeasuredBlock], blocks: tuple[str, ...]) -> MeasuredBlock:
     """Return the sum of blocks, each as often as it stands; a repeated one errs each time alike."""
     each = [times[one] for one in blocks]
     counts = {one: blocks.count(one) for one in blocks}
     variance = sum((count * times[one].stderr_s) ** 2 for one, count in counts.items())
-    return BlockTime(latency_s=sum(one.latency_s for one in each), stderr_s=variance**0.5)
+    return MeasuredBlock(latency_s=sum(one.latency_s for one in each), stderr_s=variance**0.5)
 
 
 def _number(text: str | None, path: Path, line: int, least: float = 1e-12) -> float:

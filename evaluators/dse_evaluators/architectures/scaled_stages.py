@@ -57,7 +57,7 @@ class StageWork:
         )
 
     def times(self, count: Floats) -> StageWork:
-        """Return the work of so many such layers."""
+        """Return the work of ``count`` such layers."""
         return StageWork(
             macs=self.macs * count,
             parameters=self.parameters * count,

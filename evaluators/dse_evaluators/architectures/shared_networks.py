@@ -30,7 +30,7 @@ class SharedNetwork:
     kernels: tuple[tuple[int, ...], ...]  # by stage and layer
 
     def layers(self, channels: int, classes: int) -> tuple[Layer, ...]:
-        """Return the layers for images with so many channels, and so many classes."""
+        """Return the layers for images of ``channels`` channels and ``classes`` classes."""
         found, inputs = list[Layer](), channels
         for stage, place, kernel in self.places():
             side = self.resolution // stage
