@@ -1,6 +1,6 @@
 """Number formats on real models: quality on both splits, bits, and seconds an evaluation.
 
-    python benchmarks/real_models.py -o real_models.csv --readme evaluators/README.md
+    python benchmarks/real_formats.py -o real_formats.csv --readme evaluators/README.md
 
 Models whose assets are not installed are left out, and named. What is in the file already is
 skipped, so the command can be ended and started again; the table is of all that is in the file,
@@ -77,7 +77,7 @@ DESIGN = Batch.of([{"nothing": 0}])  # the recipe stands in the evaluator's opti
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all, write the file, and the table where a README is given."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-o", "--out", type=Path, default=Path("real_models.csv"))
+    parser.add_argument("-o", "--out", type=Path, default=Path("real_formats.csv"))
     parser.add_argument("--readme", type=Path, help="where the table goes")
     parser.add_argument("--model", action="append", choices=MODELS, help="only these")
     options = parser.parse_args(arguments)
