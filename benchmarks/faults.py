@@ -167,12 +167,12 @@ def measure(
             yield f"{place} {layer}", campaign.layers[layer].weight.size, seed, np.load(kept)
 
 
-def rank(folder: Path, form: str, examples: int | None) -> None:
+def rank(folder: Path, form: str, examples: int | None, layers: slice) -> None:
     """Print the corruptions of each layer by seed, and the agreement of the rankings."""
     losses: dict[int, list[Floats]] = {seed: [] for seed in _SEEDS}
     sizes: dict[str, int] = {}
     runs = [(_FLIPS, seed) for seed in _SEEDS]
-    for layer, size, seed, found in measure(folder, form, examples, slice(None), runs):
+    for layer, size, seed, found in measure(folder, form, examples, layers, runs):
         losses[seed].append(found)
         sizes[layer] = size
         shares = ",".join(f"{(found > one).mean():.4f}" for one in _TOLERANCES)
@@ -186,11 +186,11 @@ def rank(folder: Path, form: str, examples: int | None) -> None:
             print(f"tolerance {tolerance:g}, corruptions {title}: Kendall {shown}", flush=True)
 
 
-def compare_intervals(folder: Path, form: str, examples: int | None) -> None:
+def compare_intervals(folder: Path, form: str, examples: int | None, layers: slice) -> None:
     """Print each layer's interval from 1,000 flips, and its share of corruptions in 20,000."""
     runs = [(_FLIPS, _SEEDS[0]), (_MANY, _SEEDS[-1] + 1)]
     covered, count, few = dict.fromkeys(_TOLERANCES, 0), 0, np.zeros(0)
-    for layer, _, seed, found in measure(folder, form, examples, slice(-_LAYERS, None), runs):
+    for layer, _, seed, found in measure(folder, form, examples, layers, runs):
         if seed == _SEEDS[0]:
             few = found
             continue
@@ -204,7 +204,7 @@ def compare_intervals(folder: Path, form: str, examples: int | None) -> None:
         print(f"tolerance {tolerance:g}: {number} of {count} intervals cover", flush=True)
 
 
-def protect(folder: Path, form: str, examples: int | None) -> None:
+def protect(folder: Path, form: str, examples: int | None, layers: slice) -> None:
     """Print the cheapest protection by layer that is as good as each one for all layers.
 
     Protections are chosen by the flips of one seed, and judged by those of another on other
@@ -301,11 +301,13 @@ def main() -> None:
     parser.add_argument("what", choices=["rank", "intervals", "protect"])
     parser.add_argument("--format", default="fp32")
     parser.add_argument("--examples", type=int)
+    parser.add_argument("--layers", type=int, help="only the last ones")
     parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     benchmark = {"rank": rank, "intervals": compare_intervals, "protect": protect}[asked.what]
-    benchmark(asked.folder, asked.format, asked.examples)
+    last = asked.layers or {"rank": None, "intervals": _LAYERS, "protect": None}[asked.what]
+    benchmark(asked.folder, asked.format, asked.examples, slice(last and -last, None))
 
 
 if __name__ == "__main__":

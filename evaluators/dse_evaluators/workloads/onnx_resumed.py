@@ -319,7 +319,7 @@ def _compute_tensors(
     found = []
     for feeds in batches:
         made = dict(zip(wanted, session.run_named(feeds), strict=True))
-        found.append({name: made.get(name, feeds.get(name)) for name in names})
+        found.append({name: made[name] if name in made else feeds[name] for name in names})
     return found
 
 
