@@ -204,7 +204,7 @@ def compare_intervals(folder: Path, form: str, examples: int | None, layers: sli
         print(f"tolerance {tolerance:g}: {number} of {count} intervals cover", flush=True)
 
 
-def protect(folder: Path, form: str, examples: int | None, layers: slice) -> None:
+def protect(folder: Path, form: str, examples: int | None, _: slice) -> None:
     """Print the cheapest protection by layer that is as good as each one for all layers.
 
     Protections are chosen by the flips of one seed, and judged by those of another on other

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.metric import Metric, Metrics
-from dse.core.values import Floats
+from dse.core.values import Floats, Value
 from dse_evaluators.counts import check_count
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.faults.anomaly_detectors import DETECTORS, fit_monitor
@@ -31,7 +31,7 @@ _TRAINED_ON = 1_000_000
 """Seed of the missions that detectors are fitted to; seeds of designs are smaller."""
 
 
-def _codes(names: tuple[str, ...]) -> dict[str, float]:
+def _codes(names: tuple[str, ...]) -> dict[Value, float]:
     return {name: float(code) for code, name in enumerate(names)}
 
 
@@ -93,7 +93,7 @@ class Mission(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
     Example:
         options: {missions: 100}
         parameters: {detector: [none, gaussian, autoencoder], threshold: [3, 6]}
-        objectives: [success, false_alarms]
+        objectives: {success: maximize, false_alarms: minimize}
 
     Raises:
         PluginError: the number of missions is out of range.
