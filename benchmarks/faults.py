@@ -34,6 +34,9 @@ from dse_evaluators.workloads.minilm import BLOCKS, HEAD, encode_word, minilm, w
 _SEEDS = (0, 1, 2)
 _FLIPS, _MANY = 1_000, 20_000
 _LAYERS = 20
+_FACTORS = (10, 20, 30, 50)
+"""How many times fewer corruptions than without protection."""
+
 _WORDS = 2
 """Words for each run of the encoder, unless ``--examples`` states their number."""
 _TOLERANCES = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -167,12 +170,12 @@ def measure(
             yield f"{place} {layer}", campaign.layers[layer].weight.size, seed, np.load(kept)
 
 
-def rank(folder: Path, form: str, examples: int | None) -> None:
+def rank(folder: Path, form: str, examples: int | None, layers: slice) -> None:
     """Print the corruptions of each layer by seed, and the agreement of the rankings."""
     losses: dict[int, list[Floats]] = {seed: [] for seed in _SEEDS}
     sizes: dict[str, int] = {}
     runs = [(_FLIPS, seed) for seed in _SEEDS]
-    for layer, size, seed, found in measure(folder, form, examples, slice(None), runs):
+    for layer, size, seed, found in measure(folder, form, examples, layers, runs):
         losses[seed].append(found)
         sizes[layer] = size
         shares = ",".join(f"{(found > one).mean():.4f}" for one in _TOLERANCES)
@@ -186,11 +189,11 @@ def rank(folder: Path, form: str, examples: int | None) -> None:
             print(f"tolerance {tolerance:g}, corruptions {title}: Kendall {shown}", flush=True)
 
 
-def compare_intervals(folder: Path, form: str, examples: int | None) -> None:
+def compare_intervals(folder: Path, form: str, examples: int | None, layers: slice) -> None:
     """Print each layer's interval from 1,000 flips, and its share of corruptions in 20,000."""
     runs = [(_FLIPS, _SEEDS[0]), (_MANY, _SEEDS[-1] + 1)]
     covered, count, few = dict.fromkeys(_TOLERANCES, 0), 0, np.zeros(0)
-    for layer, _, seed, found in measure(folder, form, examples, slice(-_LAYERS, None), runs):
+    for layer, _, seed, found in measure(folder, form, examples, layers, runs):
         if seed == _SEEDS[0]:
             few = found
             continue
@@ -204,8 +207,8 @@ def compare_intervals(folder: Path, form: str, examples: int | None) -> None:
         print(f"tolerance {tolerance:g}: {number} of {count} intervals cover", flush=True)
 
 
-def protect(folder: Path, form: str, examples: int | None) -> None:
-    """Print the cheapest protection by layer that is as good as each one for all layers.
+def protect(folder: Path, form: str, examples: int | None, _: slice) -> None:
+    """Print the cheapest protections for some rates of corruptions, for all layers and by layer.
 
     Protections are chosen by the flips of one seed, and judged by those of another on other
     examples.
@@ -224,7 +227,12 @@ def protect(folder: Path, form: str, examples: int | None) -> None:
             for seed, split in enumerate(("search", "test"))
         ]
         for uniform in PROTECTIONS:
-            print_cheapest(name, layers, tables, uniform)
+            chosen_by = tables[0]
+            most = sum(chosen_by[layer, uniform][0].value for layer in layers)
+            print_cheapest(f"{name} as {uniform}", layers, tables, most)
+        bare = sum(tables[0][layer, "none"][0].value for layer in layers)
+        for factor in _FACTORS:
+            print_cheapest(f"{name} 1/{factor}", layers, tables, bare / factor)
 
 
 Layers = Mapping[tuple[str, str], tuple[Proportion, float]]
@@ -247,23 +255,24 @@ def measure_protections(made: BitFlips, layers: Sequence[str], seed: int) -> Lay
 
 
 def print_cheapest(
-    model: str, layers: Sequence[str], tables: Sequence[Layers], uniform: str
+    title: str, layers: Sequence[str], tables: Sequence[Layers], most: float
 ) -> None:
-    """Print the cheapest mixture with at most the corruptions of a uniform protection."""
+    """Print the cheapest protection for all layers, and by layer, with at most some corruptions."""
     chosen_by, judged_by = tables
-    most = sum(chosen_by[layer, uniform][0].value for layer in layers)
-    fitting = (
-        names
-        for names in product(PROTECTIONS, repeat=len(layers))
-        if sum(chosen_by[key][0].value for key in zip(layers, names, strict=True)) <= most
-    )
-    best = min(fitting, key=lambda n: sum(chosen_by[key][1] for key in zip(layers, n, strict=True)))
-    for title, names in (("all layers", (uniform,) * len(layers)), ("by layer", best)):
-        keys = list(zip(layers, names, strict=True))
+    uniform = [(name,) * len(layers) for name in PROTECTIONS]
+    mixed = list(product(PROTECTIONS, repeat=len(layers)))
+    for kind, candidates in (("all layers", uniform), ("by layer", mixed)):
+        costs = {
+            sum(chosen_by[key][1] for key in keys): keys
+            for names in reversed(candidates)
+            for keys in [list(zip(layers, names, strict=True))]
+            if sum(chosen_by[key][0].value for key in keys) <= most
+        }
+        keys = costs[min(costs)]
         judged = sum_proportions([judged_by[key][0] for key in keys])
-        bits = sum(judged_by[key][1] for key in keys)
         band = f"{judged.value:.5f} [{judged.low:.5f}, {judged.high:.5f}]"
-        print(f"{model},{title},{' '.join(names)},{band},{bits:.5f}", flush=True)
+        names = " ".join(name for _, name in keys)
+        print(f"{title},{kind},{names},{band},{min(costs):.5f}", flush=True)
 
 
 def write_classifier(folder: Path) -> dict[str, str]:
@@ -301,11 +310,13 @@ def main() -> None:
     parser.add_argument("what", choices=["rank", "intervals", "protect"])
     parser.add_argument("--format", default="fp32")
     parser.add_argument("--examples", type=int)
+    parser.add_argument("--layers", type=int, help="only the last ones")
     parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     benchmark = {"rank": rank, "intervals": compare_intervals, "protect": protect}[asked.what]
-    benchmark(asked.folder, asked.format, asked.examples)
+    last = asked.layers or {"rank": None, "intervals": _LAYERS, "protect": None}[asked.what]
+    benchmark(asked.folder, asked.format, asked.examples, slice(last and -last, None))
 
 
 if __name__ == "__main__":

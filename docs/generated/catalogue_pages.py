@@ -56,7 +56,8 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "faults": Family(
         "Faults: bit flips in memory, protections",
-        "Corruptions of real networks by flips in their stored weights. See also [bit flips]"
+        "Corruptions of real networks by flips in their stored weights, and of missions of a robot "
+        "by flips in its state. See also [bit flips]"
         "(../../how-to/faults.md).",
     ),
     "formats": Family(

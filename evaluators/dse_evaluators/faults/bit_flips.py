@@ -109,7 +109,7 @@ class BitFlips:
     Example:
         options: {model: digits-cnn, format: "{format}", protection: "{protection}", trials: 3}
         parameters: {format: [fp8_e4m3], protection: [none, parity, duplicate, tmr]}
-        objectives: [sdc_rate, bits_overhead]
+        objectives: {sdc_rate: minimize, bits_overhead: minimize}
 
     Source:
         Li et al., Understanding Error Propagation in Deep Learning Neural Network Accelerators and

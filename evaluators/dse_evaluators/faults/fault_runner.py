@@ -144,7 +144,7 @@ class FaultRunner:
         return self._resumed.run(places, values)
 
     def run_weights(self, weights: Mapping[str, Single]) -> FaultOutcome:
-        """Return the outcome of a run of the whole model, with the weights of some layers."""
+        """Return the outcome of a run of all of the model, with the weights of some layers."""
         if self._judge is None:
             self._judge = self._make_judge(self._run_whole({}))
         return self._judge.judge(self._run_whole(weights))
