@@ -69,7 +69,7 @@ FAMILIES: Mapping[str, Family] = {
     "private": Family(
         "Private inference: encryption parameters, rotations, lookup tables, retrieval",
         "Time, traffic and noise of inference on data that the server cannot read. See also "
-        "[workloads](../../workloads.md).",
+        "[encryption parameters of a network](../../how-to/private-inference.md).",
     ),
     "scaling": Family(
         "Scaling laws: precision and size of models",
