@@ -86,7 +86,7 @@ FAMILIES: Mapping[str, Family] = {
     "private": Family(
         "Private inference: encryption parameters, rotations, lookup tables, retrieval",
         "Time, traffic and noise of inference on data that the server cannot read. See also "
-        "[workloads](../../workloads.md).",
+        "[encryption parameters of a network](../../how-to/private-inference.md).",
     ),
     "reasoning": Family(
         "Reasoning: test-time compute",

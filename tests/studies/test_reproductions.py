@@ -89,6 +89,10 @@ FAST = frozenset(
         "zero_infinity",
         "zo2",
         "tilus",
+        "cheetah",
+        "artemis",
+        "tabula",
+        "gradient_disaggregation",
     }
 )
 """Studies that take less than twenty seconds."""

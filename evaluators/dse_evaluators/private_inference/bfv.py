@@ -115,9 +115,10 @@ class Bfv(
         taken as arbitrary: weights that repeat over all slots make less noise.
 
     Error:
-        Noise: at most .73 bits from single readings of SEAL on 12 held-out pairs of layer and
-        ring (.56 in another run), beside one fitted constant. Time: 5 to 23 % below CPU seconds
-        of SEAL on these pairs, within 15 % for 10 of the 12, on a machine with other load.
+        On 12 held-out pairs of layer and ring, on a machine with other load. Noise: within .6 bits
+        of SEAL's readings for 11 of them and .77 bits for one, beside one fitted constant. Time:
+        11.4 % below to 1.7 % above CPU seconds of SEAL in one run, 10.5 % below to 15.0 % above in
+        another, by unit times measured beside each layer; by the shipped times 12 to 30 % below.
 
     Source:
         Fan, Vercauteren: Somewhat Practical Fully Homomorphic Encryption, 2012. Albrecht et al.:

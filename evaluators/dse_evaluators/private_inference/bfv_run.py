@@ -91,14 +91,10 @@ class BfvRun(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="1", ki
         if len(self._layers) > 1:
             hint = f"layer: {self._layers[0].name}"
             raise SpecError("a run is of one layer", hint=hint, part=["layer"])
-        super().__post_init__()
-
-    @property
-    def missing(self) -> str:
-        """Return the reason why it cannot run here; empty if it can."""
         if find_spec("tenseal") is None:
-            return "it needs the package tenseal: pip install 'dse-engine[private]'"
-        return ""
+            reason = "it needs the package tenseal: pip install 'dse-engine[private]'"
+            setattr(self, "missing", reason)  # noqa: B010 - a workload of the user sets it, too
+        super().__post_init__()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._readings.check(values)

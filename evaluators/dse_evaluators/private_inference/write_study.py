@@ -65,9 +65,10 @@ def _study(workload: str, layers: Sequence[Layer]) -> str:
         for name, layer in zip(names, layers, strict=True)
     )
     latency, traffic = (" + ".join(f"{name}.{one}" for name in names) for one in _SUMS)
+    optimizer = "decompose" if len(names) > 1 else "auto"
     return (
         f"study: private-layers\nspace: space.yaml\nevaluators:\n{evaluators}\n"
-        f"objectives:\n  - minimize: {latency}\n  - minimize: {traffic}\noptimizer: auto\n"
+        f"objectives:\n  - minimize: {latency}\n  - minimize: {traffic}\noptimizer: {optimizer}\n"
     )
 
 
