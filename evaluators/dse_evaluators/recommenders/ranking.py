@@ -75,9 +75,23 @@ class Ranking(
         al.: RecPipe, MICRO 2021.
 
     Example:
-        options: {ratings: movielens, knobs: {stages: 2, items_1: 1682, model_2: large}}
-        parameters: {items_2: [64, 256, 1024], model_1: [small, medium]}
-        objectives: {ndcg: maximize, stages: minimize}
+        options: {ratings: likes.csv, shown: 2, knobs: {stages: 2, items_1: 5, model_2: large}}
+        parameters: {items_2: [2, 3, 4], model_1: [small, medium]}
+        files:
+          likes.csv: |
+            user,item
+            1,a
+            1,b
+            1,c
+            2,a
+            2,c
+            2,d
+            3,b
+            3,d
+            3,e
+            4,a
+            4,c
+            4,e
 
     Raises:
         PluginError: an option is invalid.
