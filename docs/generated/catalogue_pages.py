@@ -94,8 +94,8 @@ FAMILIES: Mapping[str, Family] = {
         "[how much to spend on a query](../../how-to/test-time-compute.md).",
     ),
     "recommenders": Family(
-        "Recommenders: storage of embedding tables",
-        "Time and memory of recommendations, by where their tables are.",
+        "Recommenders: stages of ranking, storage of embedding tables",
+        "Quality, time and memory of recommendations, by their stages and by where tables are.",
     ),
     "retrieval": Family(
         "Retrieval: indexes of vectors",

@@ -77,6 +77,7 @@ FAST = frozenset(
         "prism",
         "prism_placement",
         "qat_split",
+        "recpipe",
         "recssd",
         "resnet_bits",
         "s3",
