@@ -1,0 +1,183 @@
+"""Sigmoid of the reward of reinforcement learning by compute, fitted to the points of a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import SpecError, nearest
+
+_COLUMNS = ("recipe", "compute", "reward")
+_LEAST_POINTS = 6
+_EXPONENTS = (0.2, 8.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardCurve:
+    """Reward ``start + (asymptote - start) / (1 + (midpoint / compute)^exponent)``.
+
+    Source:
+        Khatri et al.: The Art of Scaling Reinforcement Learning Compute for LLMs (ScaleRL), 2025,
+        equation 1.
+    """
+
+    asymptote: float
+    exponent: float
+    midpoint: float
+    start: float
+
+    def predict(self, compute: Floats) -> Floats:
+        """Return the reward at each compute, (n,)."""
+        return compute_reward(compute, self.asymptote, self.exponent, self.midpoint, self.start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardRun:
+    """Points of the run of one recipe, by rising compute, each (r,).
+
+    ``start`` is the reward before training, if it is known.
+    """
+
+    recipe: str
+    start: float | None = None
+    compute: Floats
+    reward: Floats
+    where: str
+
+    def take(self, rows: Floats) -> RewardRun:
+        """Return the points at which a mask is true."""
+        return RewardRun(
+            recipe=self.recipe,
+            compute=self.compute[rows],
+            reward=self.reward[rows],
+            where=self.where,
+            start=self.start,
+        )
+
+
+def compute_reward(
+    compute: Floats,
+    asymptote: Floats | float,
+    exponent: Floats | float,
+    midpoint: Floats | float,
+    start: Floats | float,
+) -> Floats:
+    """Return the reward of a :class:`RewardCurve`, (n,)."""
+    return start + (asymptote - start) / (1.0 + (midpoint / compute) ** exponent)
+
+
+def fit_reward(run: RewardRun) -> RewardCurve:
+    """Fit the curve to the points of a run by least squares, from several beginnings.
+
+    Raises:
+        SpecError: the run has fewer than six points.
+    """
+    from scipy.optimize import least_squares  # SciPy is slow to import, and only this needs it
+
+    if len(run.compute) < _LEAST_POINTS:
+        problem = f"recipe {run.recipe} has {len(run.compute)} points to fit"
+        hint = f"a curve needs {_LEAST_POINTS}, half of them held out: add rows"
+        raise SpecError(problem, where=run.where, hint=hint)
+    low, high = float(run.reward.min()), float(run.reward.max())
+    span = max(high - low, 1e-9)
+    log_compute = np.log(run.compute)
+
+    def miss(parameters: Floats) -> Floats:
+        asymptote, exponent, log_midpoint, start = parameters
+        start = start if run.start is None else run.start
+        found = compute_reward(run.compute, asymptote, exponent, np.exp(log_midpoint), start)
+        return found - run.reward
+
+    least = [low, _EXPONENTS[0], log_compute[0] - 5.0, low - 3.0 * span]
+    most = [low + 10.0 * span, _EXPONENTS[1], log_compute[-1] + 5.0, high]
+    best, score = np.zeros(4), np.inf
+    for share in (0.2, 0.5, 0.8):
+        for gain in (1.0, 1.5):
+            middle = float(np.quantile(log_compute, share))
+            found = least_squares(
+                miss, [low + gain * span, 1.0, middle, low - 0.01 * span], bounds=(least, most)
+            )
+            if found.cost < score:
+                best, score = found.x, float(found.cost)
+    asymptote, exponent, log_midpoint, start = best.tolist()
+    return RewardCurve(
+        asymptote=asymptote,
+        exponent=exponent,
+        midpoint=float(np.exp(log_midpoint)),
+        start=start if run.start is None else run.start,
+    )
+
+
+def extrapolate(run: RewardRun, share: float) -> Floats:
+    """Return the errors of a fit to the first share of the compute, at the points beyond it."""
+    seen = run.compute <= share * run.compute[-1]
+    curve = fit_reward(run.take(seen))
+    beyond = run.take(~seen)
+    return curve.predict(beyond.compute) - beyond.reward
+
+
+def read_runs_of_recipes(path: Path) -> tuple[RewardRun, ...]:
+    """Read a CSV file of points of runs, with the columns recipe, compute and reward.
+
+    A row with compute 0 is the reward before training.
+
+    Raises:
+        SpecError: the file cannot be read, lacks a column, or a cell is invalid; with the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        beside = [one.name for one in path.parent.glob("*.csv")]
+        raise SpecError(f"there is no file {path}", hint=nearest(path.name, beside)) from error
+    except (OSError, UnicodeError) as error:
+        raise SpecError(f"{path} cannot be read: {error}", hint=",".join(_COLUMNS)) from error
+    table = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    names = list(table.fieldnames or ())
+    for name in _COLUMNS:
+        if name not in names:
+            hint = nearest(name, names) or f"columns are {','.join(_COLUMNS)}"
+            raise SpecError(f"there is no column {name!r}", where=f"{path}:1", hint=hint)
+    points: dict[str, list[tuple[float, float, str]]] = {}
+    for row in table:
+        where = f"{path}:{table.line_num}"
+        compute = _read_number("compute", row["compute"], where)
+        if compute < 0:
+            raise SpecError(f"compute is {compute:g}", where=where, hint="0 before training")
+        reward = _read_number("reward", row["reward"], where)
+        points.setdefault(row["recipe"], []).append((compute, reward, where))
+    if not points:
+        raise SpecError("there are no rows", where=f"{path}:2", hint=",".join(_COLUMNS))
+    return tuple(_sort_points(recipe, some) for recipe, some in points.items())
+
+
+def _sort_points(recipe: str, points: Sequence[tuple[float, float, str]]) -> RewardRun:
+    ordered = sorted(points)
+    before = [one for one in ordered if one[0] == 0]
+    if len(before) > 1:
+        problem = f"recipe {recipe} has two rewards before training"
+        raise SpecError(problem, where=before[1][2], hint="leave one row with compute 0")
+    trained = ordered[len(before) :]
+    return RewardRun(
+        recipe=recipe,
+        compute=np.array([one[0] for one in trained]),
+        reward=np.array([one[1] for one in trained]),
+        where=points[0][2],
+        start=before[0][1] if before else None,
+    )
+
+
+def _read_number(name: str, text: str | None, where: str) -> float:
+    try:
+        value = float(text or "")
+    except ValueError as error:
+        raise SpecError(f"{name} is {text!r}, which is no number", where=where) from error
+    if not isfinite(value):
+        raise SpecError(f"{name} is {text}, which is not finite", where=where)
+    return value
