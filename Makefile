@@ -66,7 +66,7 @@ $(OUTSIDE): $(READY) $(wildcard evaluators/dse_evaluators/outside/pins/*.txt)
 install:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[postgres,onnx]" --group dev
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group oracles || echo "no C compiler: the tests against softposit are skipped"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group compiled || echo "no C compiler: the tests of hnswlib and against softposit are skipped"
 	@$(BIN)/dse assets install || echo "no package index: the tests of real models are skipped"
 
 clean:

@@ -108,7 +108,7 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
         self._path = Path(self.table) if self.table else cache_folder() / "block-latency.csv"
         if self.table and self.measure == "nothing" and not self._path.is_file():
             raise SpecError(f"there is no table {self.table!r}")
-        self._times = self._read()
+        self._times = self._read_table()
         self.reads = frozenset(name for one in self._templates for name in one.names)
         self.optional, self.units = frozenset(), {}
         content = f"{self._templates} {self.batch}"
@@ -159,7 +159,7 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
         """
         if self.measure == "nothing":
             raise EvaluationError(f"the table has no block {key!r}", hint="measure: missing")
-        self._times |= self._read()  # another process may have timed it
+        self._times |= self._read_table()  # another process may have timed it
         if key not in self._times:
             found = self._time([parse_block(key)])
             append_block(self._path, key, self.batch, this_machine(), found)
@@ -171,7 +171,7 @@ class BlockLatency(DeclaredEvaluator, reads={}, provides=_METRICS, version="", k
 
         return time_blocks(blocks, self.batch, self._timing)
 
-    def _read(self) -> dict[str, MeasuredBlock]:
+    def _read_table(self) -> dict[str, MeasuredBlock]:
         if not self._path.is_file():
             return {}
         return read_block_table(self._path, self.batch, this_machine())

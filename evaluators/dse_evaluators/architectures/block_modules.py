@@ -37,11 +37,11 @@ class _InvertedResidual(nn.Module):
         inputs, outputs = sizes["inputs"], sizes["outputs"]
         wide, stride = inputs * sizes["ratio"], sizes["stride"]
         self.body = nn.Sequential(
-            *_normalised(inputs, wide, 1, 1, 1),
+            *_convolve_and_normalise(inputs, wide, 1, 1, 1),
             nn.ReLU6(),
-            *_normalised(wide, wide, sizes["kernel"], stride, wide),
+            *_convolve_and_normalise(wide, wide, sizes["kernel"], stride, wide),
             nn.ReLU6(),
-            *_normalised(wide, outputs, 1, 1, 1),
+            *_convolve_and_normalise(wide, outputs, 1, 1, 1),
         )
         self.adds = stride == 1 and inputs == outputs
 
@@ -121,7 +121,7 @@ class _Patches(nn.Module):
         return found.flatten(2).transpose(1, 2)
 
 
-def _normalised(
+def _convolve_and_normalise(
     inputs: int, outputs: int, kernel: int, stride: int, groups: int
 ) -> tuple[nn.Module, nn.Module]:
     convolution = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
@@ -129,7 +129,9 @@ def _normalised(
 
 
 def _build_convolution(sizes: Sizes) -> nn.Module:
-    parts = _normalised(sizes["inputs"], sizes["outputs"], sizes["kernel"], sizes["stride"], 1)
+    parts = _convolve_and_normalise(
+        sizes["inputs"], sizes["outputs"], sizes["kernel"], sizes["stride"], 1
+    )
     return nn.Sequential(*parts, nn.ReLU())
 
 

@@ -64,7 +64,7 @@ def _image(sizes: Sizes) -> tuple[int, ...]:
     return sizes["inputs"], sizes["side"], sizes["side"]
 
 
-def _strided(sizes: Sizes) -> tuple[int, ...]:
+def _map_shape(sizes: Sizes) -> tuple[int, ...]:
     return sizes["outputs"], _side(sizes), _side(sizes)
 
 
@@ -114,13 +114,13 @@ KINDS: Mapping[str, BlockKind] = {
     "conv": BlockKind(
         sizes={"inputs": None, "outputs": None, "side": None, "kernel": 3, "stride": 1},
         takes=_image,
-        gives=_strided,
+        gives=_map_shape,
         work=_convolution,
     ),
     "mbconv": BlockKind(
         sizes={"inputs": None, "outputs": None, "side": None, "kernel": 3, "stride": 1, "ratio": 4},
         takes=_image,
-        gives=_strided,
+        gives=_map_shape,
         work=_inverted_residual,
     ),
     "attention": BlockKind(

@@ -66,7 +66,7 @@ class StageWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerShape:
+class ScaledLayer:
     """Channels of a layer's inputs and its width, and sides of its inputs and outputs, (n,)."""
 
     inputs: Floats
@@ -88,11 +88,11 @@ def _convolve(
     )
 
 
-def _convolution(stage: ScaledStage, shape: LayerShape) -> StageWork:
+def _convolution(stage: ScaledStage, shape: ScaledLayer) -> StageWork:
     return _convolve(shape.inputs, shape.width, stage.kernel, shape.after)
 
 
-def _bottleneck(stage: ScaledStage, shape: LayerShape) -> StageWork:
+def _bottleneck(stage: ScaledStage, shape: ScaledLayer) -> StageWork:
     outputs = _EXPANSION * shape.width
     found = (
         _convolve(shape.inputs, shape.width, 1, shape.side)
@@ -102,7 +102,7 @@ def _bottleneck(stage: ScaledStage, shape: LayerShape) -> StageWork:
     return found + _convolve(shape.inputs, outputs, 1, shape.after) if shape.is_first else found
 
 
-def _inverted_residual(stage: ScaledStage, shape: LayerShape) -> StageWork:
+def _inverted_residual(stage: ScaledStage, shape: ScaledLayer) -> StageWork:
     wide = stage.ratio * shape.inputs
     found = _convolve(wide, wide, stage.kernel, shape.after, groups=wide)
     found += _convolve(wide, shape.width, 1, shape.after)
@@ -118,7 +118,7 @@ def _inverted_residual(stage: ScaledStage, shape: LayerShape) -> StageWork:
     return found
 
 
-BLOCKS: Mapping[str, Callable[[ScaledStage, LayerShape], StageWork]] = {
+BLOCKS: Mapping[str, Callable[[ScaledStage, ScaledLayer], StageWork]] = {
     "conv": _convolution,
     "bottleneck": _bottleneck,
     "mbconv": _inverted_residual,
@@ -164,8 +164,8 @@ def stage_work(
         dense = StageWork(macs=weights, parameters=weights + width, activations=width)
         return dense, width, np.ones_like(side)
     block, outputs = BLOCKS[stage.block], stage.outputs * width
-    first = LayerShape(inputs=inputs, width=width, side=side, after=after, is_first=True)
-    other = LayerShape(inputs=outputs, width=width, side=after, after=after, is_first=False)
+    first = ScaledLayer(inputs=inputs, width=width, side=side, after=after, is_first=True)
+    other = ScaledLayer(inputs=outputs, width=width, side=after, after=after, is_first=False)
     found = block(stage, first) + block(stage, other).times(depth - 1)
     return found, outputs, after
 

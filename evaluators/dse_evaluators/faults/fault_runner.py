@@ -205,11 +205,11 @@ class _ResumedLayer:
     def run(self, places: Ints, values: Single) -> list[FaultOutcome]:
         length = self.weight[0].size
         is_read = [self.graph.reads_row(place // length) for place in places.tolist()]
-        tables = self.graph.run_each(self._changed(places[is_read], values[is_read]))
+        tables = self.graph.run_each(self._change_each(places[is_read], values[is_read]))
         found = (self.judge.judge(self.outputs(one)) for one in tables)
         return [next(found) if read else self.judge.intact for read in is_read]
 
-    def _changed(self, places: Ints, values: Single) -> Iterator[Single]:
+    def _change_each(self, places: Ints, values: Single) -> Iterator[Single]:
         """Yield the weights with one of them changed, in one array."""
         flat = self.weight.reshape(-1)
         for place, value in zip(places.tolist(), values, strict=True):

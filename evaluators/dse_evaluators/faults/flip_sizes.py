@@ -32,7 +32,7 @@ def flip_sizes(chosen: LayerProtections, batch: Batch) -> Floats:
 @lru_cache(maxsize=2**16)
 def _flip_size(model: ModelRef, layer: str, text: str) -> float:
     form, name = divide(text)
-    stored, protection = _stored(model, layer, form), protection_of(name)
+    stored, protection = _store_layer(model, layer, form), protection_of(name)
     flips = sample_flips(stored, "all", _SAMPLED, 0, layer)
     none = np.zeros((len(protection.copies(stored.code)), len(flips.places)), dtype=np.uint64)
     changed = read_flips(stored, protection, flips, none).astype(np.float64)
@@ -43,5 +43,5 @@ def _flip_size(model: ModelRef, layer: str, text: str) -> float:
 
 
 @lru_cache(maxsize=1)
-def _stored(model: ModelRef, layer: str, form: str) -> StoredLayer:
+def _store_layer(model: ModelRef, layer: str, form: str) -> StoredLayer:
     return StoredLayer(form, workload_of(model).parameters[layer])

@@ -52,12 +52,12 @@ class LayerProtections:
             SpecError: a pattern matches none of the remaining layers.
         """
         layers = model_of(self.model).layers
-        return parts_of(layers, self._joined(self.protection), self._others)
+        return parts_of(layers, self._join(self.protection), self._others)
 
     @property
     def reads(self) -> frozenset[str]:
         """Names of the design parameters in braces."""
-        texts = (self._joined(self.protection), *self._others.values())
+        texts = (self._join(self.protection), *self._others.values())
         return frozenset(name for text in texts for name in Template.of(text).names)
 
     def check(self, values: Mapping[str, Sequence[Value]], bits: Template) -> None:
@@ -73,7 +73,7 @@ class LayerProtections:
         """
         chosen = tuple(bits.fillings(values, 0))
         if not self.is_known:
-            texts = [self._joined(self.protection), *self._others.values()]
+            texts = [self._join(self.protection), *self._others.values()]
             parts = tuple(LayerGroup(template=Template.of(text), layers=("",)) for text in texts)
         else:
             parts = self.parts
@@ -109,7 +109,7 @@ class LayerProtections:
             )
         return found
 
-    def _joined(self, protection: object) -> str:
+    def _join(self, protection: object) -> str:
         for option, text in (("format", self.format), ("protection", protection)):
             if not isinstance(text, str):
                 raise SpecError(f"a {option} cannot be {text!r}", hint="a text", part=[option])
@@ -120,7 +120,7 @@ class LayerProtections:
         if not isinstance(self.others, Mapping):
             hint = "protections by pattern, as in {'conv*': tmr}"
             raise SpecError(f"layers cannot be {self.others!r}", hint=hint, part=["layers"])
-        return {pattern: self._joined(text) for pattern, text in self.others.items()}
+        return {pattern: self._join(text) for pattern, text in self.others.items()}
 
 
 def divide(text: str) -> tuple[str, str]:

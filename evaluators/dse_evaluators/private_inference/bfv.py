@@ -241,7 +241,7 @@ class Bfv(
             (np.isinf(modulus), (place, plain), _no_slots),
             (plain >= bits, (plain,), _wide_plaintext),
             (columns["spare_plain_bits"] < 0, (plain, weights, activations), self._unfit),
-            (np.isnan(columns["latency"]), (place, primes), self._unmeasured),
+            (np.isnan(columns["latency"]), (place, primes), self._describe_unmeasured),
             (budget < _UNSURE_BITS, (np.floor(budget),), _noisy),
         )
         faults: dict[int, Fault] = {}
@@ -263,7 +263,7 @@ class Bfv(
             f"{worst.terms} products of {weights:g} and {activations:g} bits"
         )
 
-    def _unmeasured(self, place: float, primes: float) -> str:
+    def _describe_unmeasured(self, place: float, primes: float) -> str:
         ring = RINGS[int(place)]
         return f"{self._times.label} has no row of ring {ring} with {primes:g} data primes"
 

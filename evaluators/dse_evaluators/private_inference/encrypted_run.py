@@ -68,7 +68,7 @@ class DrawnLayer:
         shape, total = self.shape, None
         for down, right in shape.offsets:
             taps = self._taps(down, right)  # (filters, channels)
-            term = np.einsum("fc,chw->fhw", taps, _shifted(self.image, down, right))
+            term = np.einsum("fc,chw->fhw", taps, _shift(self.image, down, right))
             total = term if total is None else total + term
         assert total is not None
         return total
@@ -182,17 +182,17 @@ class _Runner:
     ) -> dict[int, Any]:
         """Return the output ciphertexts: rotated inputs, products, sums and rotated sums."""
         begun = process_time()
-        copies = self._rotated(sources, {(term.source, before(term)) for term in terms})
+        copies = self._rotate(sources, {(term.source, before(term)) for term in terms})
         partial: dict[Any, Any] = {}
         for term, weight in zip(terms, weights, strict=True):
             product = self._session.multiply(copies[term.source, before(term)], weight)
             self.products += 1
             self._add(partial, (term.output, after(term)), product)
-        results = self._turned(partial)
+        results = self._sum_turns(partial)
         self.seconds = process_time() - begun
         return results
 
-    def _rotated(self, sources: list[Any], wanted: set[Any]) -> dict[Any, Any]:
+    def _rotate(self, sources: list[Any], wanted: set[Any]) -> dict[Any, Any]:
         """Return the rotated copies of inputs, transformed if weights are."""
         session, copies, swapped = self._session, {}, {}
         for source, (turn, swap) in sorted(wanted):
@@ -207,7 +207,7 @@ class _Runner:
             copies[source, (turn, swap)] = session.to_ntt(copy) if self._in_ntt else copy
         return copies
 
-    def _turned(self, partial: dict[Any, Any]) -> dict[int, Any]:
+    def _sum_turns(self, partial: dict[Any, Any]) -> dict[int, Any]:
         """Return the sums of rotated partial sums, with one exchange of rows an output."""
         session = self._session
         totals: dict[Any, Any] = {}
@@ -250,9 +250,7 @@ def _slots(layer: DrawnLayer, packing: Packing, term: _Term, schedule: str) -> I
     """
     shape, blocks = layer.shape, packing.blocks
     taps = layer._taps(term.down, term.right)  # noqa: SLF001 - of this module
-    inside = _shifted(
-        np.ones((1, shape.height, shape.width), dtype=np.int64), term.down, term.right
-    )
+    inside = _shift(np.ones((1, shape.height, shape.width), dtype=np.int64), term.down, term.right)
     slots = np.zeros((2, blocks, packing.pitch), dtype=np.int64)
     for row in range(2):
         for block in range(blocks):
@@ -270,7 +268,7 @@ def _slots(layer: DrawnLayer, packing: Packing, term: _Term, schedule: str) -> I
     return np.roll(slots.reshape(2, -1), moved, axis=1).reshape(-1)
 
 
-def _shifted(images: Integers, down: int, right: int) -> Integers:
+def _shift(images: Integers, down: int, right: int) -> Integers:
     """Return images that are moved so that each pixel shows the one at an offset; 0 outside."""
     moved = np.zeros_like(images)
     height, width = images.shape[-2:]

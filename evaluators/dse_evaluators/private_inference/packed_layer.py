@@ -227,7 +227,7 @@ def _multiply_then_rotate(packing: Packing) -> OperationCounts:
     )
 
 
-def _mixed(packing: Packing) -> OperationCounts:
+def _count_mixed(packing: Packing) -> OperationCounts:
     offsets = len(packing.shape.offsets)
     results, _ = packing._outputs_of()  # noqa: SLF001
     after = np.bincount(results[:, 0], results[:, 2] != 0, packing.outputs).astype(np.int64)
@@ -244,7 +244,9 @@ def _mixed(packing: Packing) -> OperationCounts:
     )
 
 
-_COUNTS = dict(zip(SCHEDULES, (_rotate_then_multiply, _multiply_then_rotate, _mixed), strict=True))
+_COUNTS = dict(
+    zip(SCHEDULES, (_rotate_then_multiply, _multiply_then_rotate, _count_mixed), strict=True)
+)
 
 
 def _counts(

@@ -43,7 +43,7 @@ class AnswerPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnswerShares:
     """Shares of problems and numbers of answers, each (n,)."""
 
     accuracy: Floats
@@ -54,7 +54,7 @@ class Answered:
     """Expected tokens over those of one answer; less than ``answers`` where a part is shared."""
 
 
-def answer_problems(difficulty: Difficulty, policy: AnswerPolicy) -> Answered:
+def answer_problems(difficulty: Difficulty, policy: AnswerPolicy) -> AnswerShares:
     """Return what n policies solve and write, as the mean over the problems of a class."""
     size = len(policy.method)
     out = {name: np.empty(size) for name in ("accuracy", "coverage", "answers", "written")}
@@ -64,7 +64,7 @@ def answer_problems(difficulty: Difficulty, policy: AnswerPolicy) -> Answered:
             rows = own[start : start + _ROWS]
             for name, values in zip(out, compute(difficulty, policy.take(rows)), strict=True):
                 out[name][rows] = values
-    return Answered(**out)
+    return AnswerShares(**out)
 
 
 _Columns = tuple[Floats, Floats, Floats, Floats]

@@ -65,7 +65,7 @@ def load_likes(ratings: str) -> Likes:
         found = movielens()
         shape = found.rows["user"], found.rows["movie"]
         splits = (found.train, found.search, found.test)
-        train, search, test = (_mark(_liked(split), shape) for split in splits)
+        train, search, test = (_mark(_take_liked(split), shape) for split in splits)
         return Likes(train, _mark(found.train.ids[:, :2], shape), search, test)
     return _read_likes(ratings)
 
@@ -96,7 +96,7 @@ def _solve(likes: Floats, factors: Floats, training: FactorTraining) -> Floats:
     return solved[:, :, 0].astype(np.float64)
 
 
-def _liked(ratings: Ratings) -> Ints:
+def _take_liked(ratings: Ratings) -> Ints:
     return ratings.ids[ratings.liked == 1, :2]
 
 

@@ -64,7 +64,7 @@ def movielens_factors() -> VectorSet:
     )
 
 
-def drawn() -> VectorSet:
+def draw_vectors() -> VectorSet:
     """Return vectors to try an evaluator with: normal noise around normal centres."""
     rng = np.random.default_rng(_SEED)
     centres = rng.normal(size=(_CENTRES, _DRAWN_WIDTH))

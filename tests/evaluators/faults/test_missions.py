@@ -8,7 +8,7 @@ import pytest
 from dse.core.batch import Batch
 from dse.errors import DseError
 from dse_evaluators.faults.anomaly_detectors import fit_monitor
-from dse_evaluators.faults.mission import Mission
+from dse_evaluators.faults.faulty_mission import FaultyMission
 from dse_evaluators.faults.missions import Flip, fly
 
 DESIGNS = [
@@ -21,7 +21,7 @@ DESIGNS = [
 
 @pytest.fixture(scope="module")
 def found():
-    return Mission(missions=400).evaluate(Batch.of(DESIGNS)).columns
+    return FaultyMission(missions=400).evaluate(Batch.of(DESIGNS)).columns
 
 
 def test_flips_of_exponents_cost_missions_and_those_of_mantissas_hardly_any(found):
@@ -43,7 +43,7 @@ def test_no_detector_raises_no_alarm_and_costs_nothing(found):
 
 def test_equal_seeds_give_equal_missions_and_others_differ():
     batch = Batch.of([{"seed": 3}, {"seed": 3}, {"seed": 4}])
-    times = Mission(missions=50).evaluate(batch).columns["flight_time"]
+    times = FaultyMission(missions=50).evaluate(batch).columns["flight_time"]
     assert times[0] == times[1] != times[2]
 
 
@@ -72,5 +72,5 @@ def test_states_that_are_not_numbers_are_anomalies():
 )
 def test_mistake_names_the_mend(options, mend):
     with pytest.raises(DseError) as caught:
-        Mission(**options)
+        FaultyMission(**options)
     assert mend in f"{caught.value} {caught.value.hint}"

@@ -71,7 +71,7 @@ def train(
     """
     with torch.random.fork_rng(devices=[]), deterministic():
         module = source.start(recipe.seed)
-        weights = _trained(module, recipe.frozen, freeze)
+        weights = _select_trained(module, recipe.frozen, freeze)
         torch.manual_seed(recipe.seed)
         run = _Run(module=module, weights=weights, source=source, recipe=recipe)
         try:
@@ -161,7 +161,7 @@ class _Run:
         progress.quality = self.source.task.quality(progress.outputs, progress.outputs, split)
 
 
-def _trained(module: nn.Module, frozen: int, freeze: Sequence[str]) -> list[nn.Parameter]:
+def _select_trained(module: nn.Module, frozen: int, freeze: Sequence[str]) -> list[nn.Parameter]:
     """Return the parameters that are trained; the gradients of the others are switched off.
 
     Raises:

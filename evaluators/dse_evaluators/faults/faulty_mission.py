@@ -54,7 +54,7 @@ METRICS = (
 )
 
 
-class Mission(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
+class FaultyMission(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
     """Success and time of quadrotor missions in which a bit of the state of one stage flips.
 
     A point mass flies 60 m past ten random obstacles. Perception maps them and planning chooses a
