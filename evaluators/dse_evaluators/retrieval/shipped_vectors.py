@@ -109,7 +109,7 @@ SHIPPED: Mapping[str, ShippedVectors] = {
         queried_with="the factors of the 943 users",
     ),
     "drawn": ShippedVectors(
-        load=drawn,
+        load=draw_vectors,
         assets=(),
         shape=(_DRAWN, _DRAWN_WIDTH),
         queried_with=f"{_DRAWN_QUERIES} other drawn vectors",
