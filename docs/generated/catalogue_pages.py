@@ -106,6 +106,16 @@ FAMILIES: Mapping[str, Family] = {
         "Scaling laws: precision and size of models",
         "Published laws and cost functions of quantised models.",
     ),
+    "schedules": Family(
+        "Schedules: loops pipelined by a solver",
+        "Schedules that are optimal, infeasible, or bounded at the time limit. See also [schedule "
+        "a loop](../../how-to/kernel.md#schedule-a-loop).",
+    ),
+    "training": Family(
+        "Training: recipes that train a real network",
+        "Quality and time to a target of recipes, measured, and their numbers of updates. See also "
+        "[training recipes](../../how-to/training-recipe.md).",
+    ),
     "": Family(
         "Commands, formulas, tables, Python functions",
         "Evaluators of your own programs, formulas and data. See also [commands]"
