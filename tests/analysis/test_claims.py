@@ -64,7 +64,7 @@ def test_studies_without_a_front_rank_behind_all_others(question) -> None:
 @pytest.mark.parametrize(
     ("paired", "first"),
     [
-        pytest.param(True, 0, id="pairs"),
+        pytest.param(True, 0, id="pairs", marks=pytest.mark.proof),
         pytest.param(False, 50, id="samples", marks=pytest.mark.proof),
     ],
 )

@@ -464,8 +464,8 @@ def judge() -> Iterator[Judge]:
     one.close()
 
 
-DAILY = [*ATTACKS][::4]
-"""A quarter, some three seconds of the processor."""
+DAILY = [name for name in [*ATTACKS][::4] if name != "a hard question"]
+"""A quarter, without the one that takes the ten seconds that a check may."""
 
 
 @pytest.mark.parametrize("name", DAILY)

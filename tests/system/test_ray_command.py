@@ -93,8 +93,12 @@ def temporary():
 
 @pytest.mark.parametrize(
     ("kill", "how", "code"),
-    [(os.killpg, signal.SIGINT, 3), (os.kill, signal.SIGKILL, -signal.SIGKILL)],
-    ids=["Ctrl-C", "SIGKILL"],
+    [
+        pytest.param(os.killpg, signal.SIGINT, 3, id="Ctrl-C"),
+        pytest.param(
+            os.kill, signal.SIGKILL, -signal.SIGKILL, id="SIGKILL", marks=pytest.mark.proof
+        ),
+    ],
 )
 def test_a_study_that_is_ended_leaves_nothing_behind(folder, temporary, kill, how, code):
     driver = subprocess.Popen(

@@ -65,7 +65,7 @@ def _cheap_first(names, costly):
     ]
 
 
-@pytest.mark.parametrize("name", _cheap_first(EXACT, {"mnist-cnn"}))
+@pytest.mark.parametrize("name", _cheap_first(EXACT, {"mnist-cnn", "minilm", "movielens-dlrm"}))
 def test_model_in_files_has_the_metrics_of_the_name_to_the_last_bit(name, tmp_path):
     own = _metrics(DESIGNS, **again.exported(name, tmp_path, _options(EXACT[name])))
     built_in = _metrics(DESIGNS, model=name)

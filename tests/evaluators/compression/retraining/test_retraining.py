@@ -132,7 +132,7 @@ def test_torch_is_left_as_it_was():
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_learning_and_compression_in_turns_beats_pruning_alone_at_nine_of_ten():
     plain = reading("digits-cnn", method="magnitude", density=0.1)
     turns = reading("digits-cnn", method="l-c", density=0.1, epochs=4, steps=10, mu_start=0.03)
