@@ -57,11 +57,13 @@ LOST = Fault(kind="lost", reason="the driver that ran it was lost")
 LIMITS = {"hang": "4 s"}
 """For what hangs; all else has a minute, however busy the machine is."""
 
-# Each deed is done by the first two runs of the first design.
+# Each deed is done by the first two runs of the first design. Two runs that begin at once read and
+# write under a lock: else both may find no run before them, and both do the deed.
 BOARD = """
-import json, os, signal, sys, time
+import fcntl, json, os, signal, sys, time
 design = json.load(sys.stdin)
 with open("runs", "a+") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
     file.seek(0)
     runs = file.read().split()
     file.write(json.dumps(design["rows"]) + "\\n")
