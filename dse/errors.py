@@ -190,8 +190,10 @@ def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
     near = names if len(names) <= _COMPARED else [n for n in names if n[:2] == written[:2]]
     close = difflib.get_close_matches(written[:200], near[:_COMPARED], n=8, cutoff=0.6)
     misspelt = [one for one in close if is_misspelt(written, one)]
-    for one in (*misspelt, *_stems(written, near)):
-        return f"did you mean {one!r}?"
+    longer = [one for one in names if one.startswith(f"{written}_")]  # ``time_ms`` for ``time``
+    found = [*(longer if len(longer) == 1 else []), *misspelt[:1]] or _stems(written, near)
+    if found:
+        return f"did you mean {' or '.join(map(repr, dict.fromkeys(found)))}?"
     if len(names) <= _SHOWN:
         return f"valid: {', '.join(names)}" if names else ""
     some = difflib.get_close_matches(written[:200], near[:_COMPARED], n=_CLOSEST, cutoff=0.0)

@@ -184,6 +184,7 @@ def test_a_stored_study_keeps_its_bare_numbers(tmp_path):
         ("accelerator.enrgy", ["accelerator.energy"], "did you mean 'accelerator.energy'?"),
         ("population", ["pop_size", "mutation"], "did you mean 'pop_size'?"),
         ("max", ["minimize", "maximize"], "did you mean 'maximize'?"),
+        ("time", ["tile", "time_ms"], "did you mean 'time_ms' or 'tile'?"),
         ("x", [], ""),
     ],
 )
