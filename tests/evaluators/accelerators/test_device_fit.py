@@ -202,7 +202,7 @@ def test_a_third_of_the_products_of_one_stack_predicts_the_rest_as_well_as_ours(
 
 
 @tables.needs("gemm_measured.csv")
-@pytest.mark.slow
+@pytest.mark.proof
 def test_few_products_of_each_of_many_versions_predict_the_rest_worse_than_two_thirds(fit_third):
     parts = [
         part for part in fit_third.aiconfigurator(tables.ELSEWHERE) if part.device == "h100-sxm"
