@@ -16,7 +16,7 @@ from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
-from dse_evaluators.clusters.serving.serving_plan import READINGS, plans
+from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, plans
 from dse_evaluators.clusters.simulator.fleet import RequestLoad, run
 from dse_evaluators.clusters.simulator.request_metrics import (
     LatencyLimits,
@@ -122,14 +122,14 @@ class Site:
         )
 
     def _server(self, batch: Batch, read: Mapping[str, Floats]) -> ModelServer:
-        names = tuple(dict.fromkeys(batch.get("weight_format", "bf16").tolist()))
-        places: dict[Value, float] = {name: float(place) for place, name in enumerate(names)}
+        asked = dict.fromkeys(batch.get("weight_format", "bf16").tolist())
+        places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
         return ModelServer.of(
             self.model,
             self.device,
             self.fabric,
             devices=read["tp"],
-            formats=names,
+            formats=tuple(SPELLINGS[name] for name in asked),
             place=batch.lookup("weight_format", places, places.get("bf16", 0.0)).astype(np.intp),
             cache_bytes=read["kv_format"],
         )

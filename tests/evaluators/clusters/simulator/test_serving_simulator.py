@@ -208,3 +208,13 @@ def test_a_device_can_be_a_reading():
     found = column("tpot", {"device": "h100-sxm"}, {"device": "a100-sxm-80gb"}, device=None)
     fixed = column("tpot", {}, device="a100-sxm-80gb")
     assert found[1] == fixed[0] > found[0]
+
+
+def test_formats_have_the_names_that_number_formats_have():
+    short, long = ({"weight_format": name, "kv_format": name} for name in ("fp8", "fp8_e4m3"))
+    for evaluator in (simulator(), Serving(model="llama3-8b")):
+        evaluator.check_values({"weight_format": ["fp8_e4m3"], "kv_format": ["fp8_e5m2"]})
+        usual = {"tp": 2, "batch": 16} if isinstance(evaluator, Serving) else USUAL
+        found = evaluator.evaluate(Batch.of([{**usual, **one} for one in (short, long)]))
+        assert not found.faults
+        assert all(one[0] == one[1] for one in found.columns.values())
