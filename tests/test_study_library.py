@@ -167,13 +167,13 @@ def test_a_program_names_the_library_as_a_file_does(tmp_path):
     study = Study(
         "new",
         {"left": list("abcdef"), "right": list("abcdef")},
-        told=[Metric("time", "s", goal="minimize")],
+        metrics=[Metric("time", "s", goal="minimize")],
         transfer_from={"library": str(tmp_path / "studies")},
         storage=MemoryStorage(),
     )
     (prior,) = study.engine.problem.priors
     like = read_archive(tmp_path / "studies" / "like.jsonl").finished
-    assert prior.metrics["told.time"].tolist() == pytest.approx(
+    assert prior.metrics["reported.time"].tolist() == pytest.approx(
         [trial.metrics["board.time"] / 1000 for trial in like]
     )
 

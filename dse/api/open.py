@@ -33,11 +33,19 @@ def begin_study(
     name: str,
     space: Space | Mapping[str, Any] | str | Path,
     evaluators: Evaluators,
-    reported: ReportedMetrics,
+    reported: Mapping[str, ReportedMetrics],
     asked: StudyOptions,
     storage: str | Storage | None,
 ) -> tuple[engine.StudyEngine, Planned]:
     """Create or continue the study that a program defines; return it with its execution plan.
+
+    Args:
+        name: the study's name.
+        space: its space.
+        evaluators: its evaluators.
+        reported: metrics that the program reports, by the name of their evaluator.
+        asked: the other keys of a study file.
+        storage: the storage or its URL.
 
     Raises:
         SpecErrors: with every mistake in the definition.
@@ -115,7 +123,7 @@ def load_study(
     """
     objects: dict[str, Any] = {}
     if evaluators:
-        objects |= EvaluatorSpecs.of(evaluators, ()).objects
+        objects |= EvaluatorSpecs.of(evaluators).objects
     given = optimizer_entry(optimizer)[1]
     found = engine.StudyEngine.load(name, storage, objects={**objects, **given})
     _check_optimizer(found, optimizer, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from dse.api.study_choices import StudyChoices
 from dse.api.study_designs import StudyDesigns
 from dse.api.study_results import StudyResults
 from dse.errors import DseError, StudyError
+from dse.system.deprecation import UNTIL
 from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
@@ -46,10 +48,11 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
         space: a :class:`Space`, the mapping of its parameters, or the path of a space file.
         evaluators: functions made by ``@evaluator``; in a mapping by name also plug-ins, written as
             in a study file: ``{"chip": {"use": "accelerators.systolic", "rows": 16}}``.
-        told: metrics that the calling program measures and reports itself, see :meth:`ask`; a
-            string is a metric without a unit. A mapping gives the parameters that each metric
-            depends on: ``{"accuracy": ["bits"]}``; ``None`` means all parameters.
+        metrics: metrics that the calling program measures and reports itself, see :meth:`ask`, as
+            ``reported.time``; a string is a metric without a unit. A mapping gives the parameters
+            that each metric depends on: ``{"accuracy": ["bits"]}``; ``None`` means all parameters.
         storage: a storage or its URL; default: ``sqlite:///dse.db``.
+        told: older name of ``metrics``, for studies that exist: they are called ``told.time``.
         asked: the other keys of a study file: ``minimize`` and ``maximize`` (expressions over
             metrics), ``log_scale`` (objectives that count by their logarithms), ``question``,
             ``constraints``, ``unread``, ``reference``, ``baselines``, ``scenarios``,
@@ -70,13 +73,18 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
         space: Space | Mapping[str, Any] | str | Path,
         evaluators: Evaluators = (),
         *,
-        told: ReportedMetrics = (),
+        metrics: ReportedMetrics = (),
         storage: str | Storage | None = None,
+        told: ReportedMetrics = (),
         **asked: Unpack[StudyOptions],
     ) -> None:
         from dse.api.open import begin_study
 
-        self._keep(*begin_study(name, space, evaluators, told, asked, storage))
+        if told:
+            text = f"'told' is called 'metrics' now; the old name works until version {UNTIL}"
+            warnings.warn(text, FutureWarning, stacklevel=2)
+        reported = {"reported": metrics, "told": told}
+        self._keep(*begin_study(name, space, evaluators, reported, asked, storage))
 
     def _keep(self, study: engine.StudyEngine, planned: Planned | None = None) -> None:
         self.engine = study

@@ -62,9 +62,6 @@ class StudyOptions(TypedDict, total=False):
 ReportedMetrics = Metric | str | Sequence[Metric | str] | Mapping[Any, Sequence[str] | str | None]
 """Metrics that the program reports; in a mapping, each with the parameters it depends on."""
 
-REPORTED = "told"
-"""Name of the evaluator whose metrics the program reports."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpecs:
@@ -75,12 +72,18 @@ class EvaluatorSpecs:
     metrics: Mapping[str, Metric]
 
     @staticmethod
-    def of(evaluators: Evaluators, reported: ReportedMetrics) -> EvaluatorSpecs:
+    def of(
+        evaluators: Evaluators, reported: Mapping[str, ReportedMetrics] | None = None
+    ) -> EvaluatorSpecs:
         """Return the study-file entries, functions and metrics of the given evaluators.
 
         Metrics that the caller reports and that depend on the same parameters form one evaluator;
         from the second such evaluator on, a number is appended to the name. A reported metric given
         as a string has no unit.
+
+        Args:
+            evaluators: functions and plug-ins.
+            reported: metrics that the caller reports, by the name of their evaluator.
 
         Raises:
             SpecError: two evaluators have one name, there is none, or a reported metric is invalid.
@@ -97,14 +100,15 @@ class EvaluatorSpecs:
             else:
                 specs[name], given = name_objects(name, one)
                 objects |= given
-        for place, (reads, own) in enumerate(_group_by_reads(reported).items(), start=1):
-            name = REPORTED if place == 1 else f"{REPORTED}{place}"
-            specs[name] = reported_spec(name, own, reads)
-            metrics |= {f"{name}.{metric.name}": metric for metric in own}
+        for word, stated in (reported or {}).items():
+            for place, (reads, own) in enumerate(_group_by_reads(stated).items(), start=1):
+                name = word if place == 1 else f"{word}{place}"
+                specs[name] = reported_spec(name, own, reads)
+                metrics |= {f"{name}.{metric.name}": metric for metric in own}
         if not specs:
             raise SpecError(
                 "a study needs an evaluator, or metrics that the program reports",
-                hint='evaluators=[kernel], or told=[Metric("time", "us", goal="minimize")]',
+                hint='evaluators=[kernel], or metrics=[Metric("time", "us", goal="minimize")]',
             )
         return EvaluatorSpecs(specs=specs, objects=objects, metrics=metrics)
 
@@ -191,7 +195,9 @@ def _group_by_reads(reported: ReportedMetrics) -> dict[tuple[str, ...], list[Met
     return found
 
 
-_REPORTED_HINT = 'told=[Metric("time", "us")], or with what each reads: told={"accuracy": ["bits"]}'
+_REPORTED_HINT = (
+    'metrics=[Metric("time", "us")], or with what each reads: metrics={"accuracy": ["bits"]}'
+)
 
 
 def _map_by_name(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:

@@ -26,7 +26,7 @@ def cost(tile: int, stages: int) -> dict[str, float]:
 
 
 def asked(storage: str = "memory://", **options) -> Study:
-    return Study("own", SPACE, told=GOALS, storage=storage, **options)
+    return Study("own", SPACE, metrics=GOALS, storage=storage, **options)
 
 
 def drive(study: Study, at_once: int = 1, most: int = 100) -> int:
@@ -81,11 +81,11 @@ def test_what_is_told_is_stored_when_tell_returns(tmp_path):
     url = f"sqlite:///{tmp_path}/dse.db"
     study = asked(url, optimizer="sobol")
     (trial,) = study.ask()
-    told = study.tell(trial, {"time": (3.0, 0.5), "told.memory": 2.0})
-    assert told.metrics == {"told.time": 3.0, "told.memory": 2.0}
+    told = study.tell(trial, {"time": (3.0, 0.5), "reported.memory": 2.0})
+    assert told.metrics == {"reported.time": 3.0, "reported.memory": 2.0}
     (stored,) = Study.load("own", url).trials
     assert stored.metrics == told.metrics
-    assert stored.spread == {"told.time": 0.5}
+    assert stored.spread == {"reported.time": 0.5}
     assert stored.measured == 1
     study.close()
 
@@ -105,7 +105,7 @@ def test_failures_are_told_with_their_reason():
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({"time": 1.0}, "'told.memory' is not reported"),
+        ({"time": 1.0}, "'reported.memory' is not reported"),
         ({}, "is not reported"),
         ({"time": 1.0, "memory": float("nan")}, "memory is nan"),
         ({"time": "fast", "memory": 1.0}, "time is 'fast'"),
@@ -350,7 +350,7 @@ def test_a_program_that_just_ends_leaves_its_trials_to_the_next(tmp_path):
     url = f"sqlite:///{tmp_path}/dse.db"
     program = (
         "from dse import Metric, Study\n"
-        f"study = Study('own', {SPACE!r}, told=[Metric('time', 'us', goal='minimize'),"
+        f"study = Study('own', {SPACE!r}, metrics=[Metric('time', 'us', goal='minimize'),"
         f" Metric('memory', 'KiB', goal='minimize')], storage={url!r}, optimizer='sobol')\n"
         "study.ask(2)\n"
     )
@@ -371,7 +371,7 @@ def test_what_models_say_need_not_be_told():
         "own",
         SPACE,
         {"chip": power},
-        told=GOALS[:1],
+        metrics=GOALS[:1],
         storage="memory://",
         budget={"measurements": 6},
     )
@@ -398,7 +398,7 @@ def test_telling_while_another_closes_is_told_in_a_line():
         return float(tile)
 
     began, closed = Event(), Event()
-    study = Study("own", SPACE, slow, told=GOALS, storage="memory://")
+    study = Study("own", SPACE, slow, metrics=GOALS, storage="memory://")
     (trial,) = study.ask()
     errors: list[BaseException] = []
 
@@ -434,3 +434,11 @@ def test_an_empty_reason_beside_numbers_is_none():
     study = asked()
     (trial,) = study.ask()
     assert study.tell(trial, cost(**trial.design), failed="").state is State.DONE
+
+
+def test_the_older_argument_continues_a_study_with_its_older_names(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'dse.db'}"
+    for _ in range(2):
+        with pytest.warns(FutureWarning, match="'told' is called 'metrics' now"):
+            study = Study("own", SPACE, told=GOALS, storage=storage)
+    assert sorted(study.problem.metrics) == ["told.memory", "told.time"]

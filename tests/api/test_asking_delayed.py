@@ -48,7 +48,7 @@ def test_a_late_step_ends_no_loop_early(owner, name, before, monkeypatch):
     study = Study(
         "late",
         {"tile": [16, 32, 64], "stages": (1, 6)},
-        told=GOALS,
+        metrics=GOALS,
         storage="memory://",
         optimizer="sobol",
         budget={"measurements": BUDGET},

@@ -280,14 +280,14 @@ def test_an_evaluator_says_its_metrics():
 
 @pytest.mark.parametrize("told", ["time", Metric("time", "us"), ["time"], (Metric("time"),)])
 def test_one_metric_that_is_told_needs_no_list(told):
-    study = Study("x", SPACE, told=told, minimize="time", storage="memory://")
-    assert list(study.problem.metrics) == ["told.time"]
+    study = Study("x", SPACE, metrics=told, minimize="time", storage="memory://")
+    assert list(study.problem.metrics) == ["reported.time"]
 
 
 @pytest.mark.parametrize("space", [7, ["tile"], None])
 def test_what_is_no_space_is_refused(space):
     with pytest.raises(SpecError, match="is no space"):
-        Study("x", space, told="time", minimize="time", storage="memory://")
+        Study("x", space, metrics="time", minimize="time", storage="memory://")
 
 
 @pytest.mark.parametrize("storage", ["own.db", "folder/own.db", Path("own.db")])

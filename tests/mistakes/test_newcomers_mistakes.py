@@ -254,7 +254,7 @@ def test_a_mistake_in_python_is_answered_with_the_mend(folder, row):
     if "study." in row["code"]:
         known["study"] = Study("tiles", space, [kernel])
     if "asked." in row["code"]:
-        known["asked"] = Study("asked", space, told=[time])
+        known["asked"] = Study("asked", space, metrics=[time])
     with pytest.raises((DseError, TypeError)) as caught:
         exec(row["code"], known)
     if "raised_by" in row:  # the user's own error, with the traceback that leads to their line

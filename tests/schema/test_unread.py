@@ -231,5 +231,7 @@ def test_python_refuses_what_no_function_reads_and_takes_unread():
 
 def test_metrics_that_the_program_tells_itself_may_depend_on_all():
     told = [Metric("time", "s", goal="minimize")]
-    study = Study("s", {"tile": [1, 2], "colour": ["red", "blue"]}, told=told, storage="memory://")
+    study = Study(
+        "s", {"tile": [1, 2], "colour": ["red", "blue"]}, metrics=told, storage="memory://"
+    )
     assert study.engine.plan.warnings == ()

@@ -74,7 +74,7 @@ def test_an_input_that_moves_nothing_has_no_importance(kept: tuple[Path, Learnin
 def _run_study(folder: Path) -> str:
     url = f"sqlite:///{folder / 'own.db'}"
     metric = Metric("latency", "ms", goal="minimize")
-    study = Study("slow", {"threads": (1, 40)}, told=[metric], optimizer="random", storage=url)
+    study = Study("slow", {"threads": (1, 40)}, metrics=[metric], optimizer="random", storage=url)
     for trial in study.ask(30):
         number = int(trial.design["threads"])
         if number % 10:

@@ -19,16 +19,16 @@ def area() -> object:
 
 
 def study_of(told, **options) -> Study:
-    return Study("own", SPACE, {"chip": area()}, told=told, storage="memory://", **options)
+    return Study("own", SPACE, {"chip": area()}, metrics=told, storage="memory://", **options)
 
 
 def test_what_a_metric_reads_is_known_to_optimizers():
     problem = study_of({ACCURACY: ["bits"]}).problem
-    assert problem.reads("told.accuracy") == {"bits"}
-    assert study_of({ACCURACY: None}).problem.reads("told.accuracy") == set(SPACE)
-    assert study_of({"accuracy": "bits"}, maximize="accuracy").problem.reads("told.accuracy") == {
-        "bits"
-    }
+    assert problem.reads("reported.accuracy") == {"bits"}
+    assert study_of({ACCURACY: None}).problem.reads("reported.accuracy") == set(SPACE)
+    assert study_of({"accuracy": "bits"}, maximize="accuracy").problem.reads(
+        "reported.accuracy"
+    ) == {"bits"}
 
 
 def test_designs_that_share_what_was_told_are_completed():
@@ -55,13 +55,13 @@ def test_a_design_of_which_all_is_known_is_not_given_to_be_measured():
     assert sorted(asked) == [2, 4, 8]
     assert len(study.trials) == 18
     assert sum(trial.measured for trial in study.trials) == 3
-    assert all(t.metrics["told.accuracy"] == 1 - 1 / t.design["bits"] for t in study.trials)
+    assert all(t.metrics["reported.accuracy"] == 1 - 1 / t.design["bits"] for t in study.trials)
     assert Replay(study.engine).proof().mismatch is None
 
 
 def test_metrics_that_read_otherwise_are_shared_on_their_own():
     study = study_of({ACCURACY: ["bits"], TIME: ["rows"]}, optimizer="sobol")
-    assert study.problem.reads("told2.time") == {"rows"}
+    assert study.problem.reads("reported2.time") == {"rows"}
     measured = {"accuracy": 0, "time": 0}
     while trials := study.ask():
         for trial in trials:
@@ -104,7 +104,7 @@ def test_no_two_designs_at_once_share_what_is_told(optimizer):
     assert sorted(measured) == [2, 4, 8]
     assert len(study.trials) == 18
     assert sum(trial.measured for trial in study.trials) == 3
-    assert all(t.metrics["told.accuracy"] == 1 - 1 / t.design["bits"] for t in study.trials)
+    assert all(t.metrics["reported.accuracy"] == 1 - 1 / t.design["bits"] for t in study.trials)
     assert Replay(study.engine).proof().mismatch is None
 
 
