@@ -41,6 +41,8 @@ class ServingStep:
     collectives_s: Floats
     head_s: Floats
     flops: Floats
+    routed_flops: Floats
+    """Operations of routed experts, which are part of ``flops``."""
     moved_bytes: Floats
 
     @property
@@ -81,6 +83,7 @@ def step(
         collectives_s=whole("collectives_s", counted) + passed_s,
         head_s=headed * head_s,
         flops=whole("flops", once) + head.flops,
+        routed_flops=whole("routed_flops", once),
         moved_bytes=whole("moved_bytes", once) + head.moved_bytes,
     )
 
@@ -131,6 +134,7 @@ class _Layers:
     elementwise_s: Floats
     collectives_s: Floats
     flops: Floats
+    routed_flops: Floats
     moved_bytes: Floats
 
     @property
@@ -142,17 +146,21 @@ def _layers(
     share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
 ) -> _Layers:
     """Return the cost of all layers of a kind, which is ``share.model``."""
-    products = (
+    fed = experts.engine_of(share.model, engine)
+    feeding = experts.products(share, tokens.all, fed)
+    others = (
         *projections(share, tokens.all, engine),
-        *experts.products(share, tokens.all, engine),
+        *experts.shared_products(share, tokens.all, engine),
     )
+    products = [*((engine, one) for one in others), *((fed, one) for one in feeding)]
     written, prompt = decode_work(share, tokens), prompt_work(share, tokens)
     moved = _elementwise_bytes(share, tokens.all, engine)
     routed_s, routed = experts.routing(share, tokens.all, engine)
-    work = (*products, written, prompt)
+    work = (*feeding, *others, written, prompt)
+    routed_flops = sum((one.flops for one in feeding), np.zeros_like(tokens.all))
     layers = float(share.model.layers)
     return _Layers(
-        products_s=layers * np.sum([engine.product_s(one) for one in products], axis=0),
+        products_s=layers * np.sum([own.product_s(one) for own, one in products], axis=0),
         attention_s=layers
         * (
             np.where(tokens.sequences > 0, engine.attention_s(written), 0.0)
@@ -162,6 +170,7 @@ def _layers(
         * (count_kernels(share.model) * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
         collectives_s=_collectives_s(share, tokens, engine, fabric),
         flops=layers * np.sum([one.flops for one in work], axis=0),
+        routed_flops=layers * routed_flops * (share.model.experts > 1),
         moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed),
     )
 
