@@ -43,6 +43,7 @@ from pathlib import Path
 import numpy as np
 from reference_tables import DATA, find_table
 from scipy.stats import spearmanr
+from service_formats import FORMATS, read_formats
 
 from dse.core.batch import Batch, Column
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
@@ -62,8 +63,6 @@ WITH_KINDS = {
 SYSTEMS = {"h100_sxm": "h100-hgx", "b200_sxm": "b200-dgx", "gb200": "gb200-nvl72"}
 DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm"}
 DEVICES |= {"b300_sxm": "b300-sxm"}
-FORMATS = {"": "bf16", "bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
-FORMATS |= {"nvfp4": "nvfp4"}
 COLUMNS = ("model", "device", "framework", "format", "points", "median", "mean", "bias", "worst")
 
 
@@ -76,6 +75,7 @@ class Point:
     device: str
     framework: str
     format: str
+    expert_format: str = "same"
     isl: int
     osl: int
     batch: int
@@ -235,12 +235,14 @@ def _design(point: Point) -> dict[str, object]:
         "batch": point.batch,
         "ep": point.ep,
         "weight_format": point.format,
+        **({} if point.expert_format == "same" else {"expert_format": point.expert_format}),
         "kv_format": "bf16" if point.format == "bf16" else "fp8",
     }
 
 
 def _is_known(row: Mapping[str, str], models: Mapping[str, str]) -> bool:
     known = row["system"] in DEVICES and row["gemm_quant_mode"] in FORMATS
+    known = known and row["gemm_quant_mode"] != "int4_wo"
     together = row["mode"] == "agg" and bool(row["batch_size"])
     experts = _count(row, "moe_tp_size") * _count(row, "moe_ep_size")
     alike = experts == int(row["tp_size"] or 1) or models is MODELS
@@ -267,12 +269,15 @@ def _disaggregated_point(row: Mapping[str, str], models: Mapping[str, str]) -> P
         for name in ("tp_size", "attention_dp_size", "moe_ep_size")
     )
     numbers = (row["prefill_num_workers"], tp["prefill"], groups["prefill"], ep["prefill"])
+    model = models[_model(row, models)]
+    formats = read_formats(row, model)
     return Point(
         id=row["id"],
-        model=models[_model(row, models)],
+        model=model,
         device=SYSTEMS[row["system"]],
         framework=row["backend"],
-        format=FORMATS[row["gemm_quant_mode"]],
+        format=str(formats["weight_format"]),
+        expert_format=str(formats.get("expert_format", "same")),
         isl=int(row["isl"]),
         osl=int(row["osl"]),
         batch=int(row["decode_batch_size"]),
@@ -291,12 +296,15 @@ def _count(row: Mapping[str, str], column: str) -> int:
 
 
 def _point(row: Mapping[str, str], models: Mapping[str, str]) -> Point:
+    model = models[_model(row, models)]
+    formats = read_formats(row, model)
     return Point(
         id=row["id"],
-        model=models[_model(row, models)],
+        model=model,
         device=DEVICES[row["system"]],
         framework=row["backend"],
-        format=FORMATS[row["gemm_quant_mode"]],
+        format=str(formats["weight_format"]),
+        expert_format=str(formats.get("expert_format", "same")),
         isl=int(row["isl"]),
         osl=int(row["osl"]),
         batch=int(row["batch_size"]),

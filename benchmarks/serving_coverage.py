@@ -1,6 +1,6 @@
 """Count the published serving measurements that ``clusters.serving`` can be asked about, as CSV.
 
-    python benchmarks/serving_coverage.py silicon_sample.csv
+    python benchmarks/serving_coverage.py silicon_sample.csv [--choices]
 
 The table has 5,221 measured services (ai-dynamo/aiconfigurator@095f58a, Apache-2.0:
 aic-core/src/aiconfigurator_core/systems/silicon_sample.csv). A row is *stated* if its columns give
@@ -11,6 +11,10 @@ clients, which its name has, in decode. A row whose name and columns disagree on
 but the evaluator refuses them: it lacks memory for them, or a rule of their plan is broken. On
 devices without units of 4 bits, weights of 4 bits are widened to bf16. For the other kinds the
 error of the time of a token follows; no constant was fitted to them.
+
+With ``--choices``, of the stated services of one model, system, software version, formats, lengths
+and number of clients, the plan that the model finds best is compared with the measured best: by
+the time of a token, and by tokens a second and device.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import spearmanr
+from service_formats import FORMATS, read_formats
 
 from dse.core.batch import Batch
 from dse.errors import DseError
@@ -52,14 +57,12 @@ SYSTEMS = {
     "gb200": "gb200-nvl72",
     "gb300": "gb300-nvl72",
 }
-FORMATS = {"": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4", "int4_wo": "bf16"}
-WIDENED_BITS = {"int4_wo": 4.5, "nvfp4": 4.5, "mxfp4": 4.25}
-"""Bits of a weight with its share of the scale, where GEMMs widen it to 16 bits."""
-
-WITHOUT_FP4 = ("h100_sxm", "h200_sxm")
-PUBLISHED_IN_MXFP4 = "gpt-oss"
-
+SOFTWARE = ("backend", "backend_version", "gemm_quant_mode", "moe_quant_mode")
 DEGREES = ("tp", "pp", "attention_dp", "ep")
+ALIKE = ("model", "system", "isl", "osl", "software", "clients")
+NEAR = 0.05
+"""Loss within which a chosen plan counts as good as the best."""
+
 COLUMNS = ("kind", "mode", "model", "rows", "median", "spearman")
 
 
@@ -74,7 +77,20 @@ class Service:
     isl: int
     osl: int
     design: Mapping[str, object]
+    software: str
     token_s: float
+
+    @property
+    def devices(self) -> float:
+        """Devices of a replica."""
+        return float(
+            np.prod([float(str(self.design[name])) for name in ("tp", "pp", "attention_dp")])
+        )
+
+    @property
+    def clients(self) -> float:
+        """Sequences of a replica."""
+        return float(str(self.design["batch"])) * float(str(self.design["attention_dp"]))
 
 
 def read_services(path: Path) -> list[Service]:
@@ -86,17 +102,8 @@ def read_services(path: Path) -> list[Service]:
 def _service(row: Mapping[str, str]) -> Service:
     name = row["model_path"].split("/")[-1]
     model = next((value for key, value in MODELS.items() if name.startswith(key)), "")
-    number_format = FORMATS.get(row["gemm_quant_mode"], "")
-    design: dict[str, object] = {
-        "weight_format": number_format,
-        "kv_format": "bf16" if number_format == "bf16" else "fp8",
-    }
-    widened = row["gemm_quant_mode"]
-    if widened == "int4_wo" or (widened == "nvfp4" and row["system"] in WITHOUT_FP4):
-        if model.startswith(PUBLISHED_IN_MXFP4):
-            widened = "mxfp4"
-        design |= {"weight_format": "bf16", "weight_bits": WIDENED_BITS[widened]}
-    known = bool(model and number_format and row["system"] in SYSTEMS)
+    known = bool(model and row["gemm_quant_mode"] in FORMATS and row["system"] in SYSTEMS)
+    design = read_formats(row, model) if known else {}
     split = row["mode"] == "disagg"
     design |= _pools(row) if split else {**_plan(row, ""), "batch": int(row["batch_size"] or 1)}
     kind = "stated"
@@ -114,6 +121,7 @@ def _service(row: Mapping[str, str]) -> Service:
         isl=int(row["isl"]),
         osl=int(row["osl"]),
         design=design,
+        software=" ".join(row[name] for name in SOFTWARE),
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )
 
@@ -191,11 +199,43 @@ def summarize(services: list[Service], seconds: np.ndarray) -> Iterator[dict[str
         yield dict(zip(COLUMNS, (*key, len(places), *figures), strict=True))
 
 
+def compare_choices(services: list[Service], seconds: np.ndarray) -> Iterator[str]:
+    """Yield a line for each goal: groups, the share with a good choice, and the mean loss."""
+    groups = defaultdict[tuple[object, ...], dict[str, list[int]]](lambda: defaultdict(list))
+    for place, one in enumerate(services):
+        if one.kind == "stated" and one.mode == "agg" and np.isfinite(seconds[place]):
+            plan = " ".join(str(one.design[name]) for name in DEGREES)
+            groups[tuple(getattr(one, name) for name in ALIKE)][plan].append(place)
+    for goal in ("token time", "tokens a second and device"):
+        losses = []
+        for plans in groups.values():
+            if len(plans) > 1:
+                measured, modelled = (
+                    np.array([_cost(services, each, s, goal) for each in plans.values()])
+                    for s in (np.array([one.token_s for one in services]), seconds)
+                )
+                losses.append(measured[modelled.argmin()] / measured.min() - 1.0)
+        good = np.mean(np.array(losses) <= NEAR)
+        yield f"{goal},{len(losses)},{good:.3f},{np.mean(losses):.3f}"
+
+
+def _cost(services: list[Service], places: list[int], seconds: np.ndarray, goal: str) -> float:
+    """Return the mean time of a token of services with one plan, or device-seconds of a token."""
+    devices = services[places[0]].devices if goal != "token time" else 1.0
+    return float(seconds[places].mean() * devices)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", type=Path)
-    services = read_services(parser.parse_args().table)
+    parser.add_argument("--choices", action="store_true", help="the best plan of each group")
+    options = parser.parse_args()
+    services = read_services(options.table)
+    if options.choices:
+        print("goal,groups,within_5_percent,mean_loss")
+        print("\n".join(compare_choices(services, evaluate(services))))
+        return
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(summarize(services, evaluate(services)))

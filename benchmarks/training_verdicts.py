@@ -2,12 +2,19 @@
 
     git clone https://github.com/calculon-ai/calculon
     python benchmarks/training_verdicts.py --calculon calculon [--plans 4000] [--seed 0]
+        [--unmatched]
 
 Plans of three models are drawn alike over layouts, offloading and formats of products: on A100 in
 16 bits, on H100 in 16 or in 8. One row for each kind of plan, and one for all: the plans, the share
 that is feasible to Calculon, the share with the same verdict, those that are feasible to one alone,
-and of the plans that are feasible to either the share that is to both: most are to neither. The
-last line is how many plans a CPU second each judges.
+and of the plans that are feasible to either the share that is to both: most are to neither; then
+the median difference of the seconds of a step of those. The last line is how many plans a CPU
+second each judges.
+
+Conventions are those of Calculon, unless ``--unmatched``: devices of 80 GiB with 512 GiB of their
+host each, no embedding and no LM head, stages that may have one layer more than others, gradients
+of 16 bits that are offloaded with the optimizer state, and no offloading from devices of fewer than
+three layers.
 """
 
 from __future__ import annotations
@@ -26,13 +33,26 @@ import numpy as np
 from training import CALCULON, RECOMPUTED
 
 from dse.core.batch import Batch
-from dse.core.values import Mask, Value
+from dse.core.values import Floats, Value
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.training.training import Training
+from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 MODELS = ("megatron-22B", "gpt3-175B", "megatron-1T")
 SYSTEMS = {"a100_80g": "a100-dgx", "h100_80g_nvl8": "h100-dgx"}
 KINDS = (("a100_80g", "float16"), ("h100_80g_nvl8", "float16"), ("h100_80g_nvl8", "float8"))
 FORMATS = {"float16": "fp16", "float8": "fp8"}
+GIB = 2.0**30
+HOST_BYTES = 512 * GIB
+"""Bytes of a device's share of its host in Calculon's systems."""
+
+FEWEST_OFFLOADED = 3
+"""Layers of a device from which Calculon offloads."""
+
+SYSTEMS_OF_80_GIB = {
+    "a100_80g": {"like": "a100-dgx", "device": {"like": "a100-sxm-80gb", "memory": "80 GiB"}},
+    "h100_80g_nvl8": {"like": "h100-dgx", "device": {"like": "h100-sxm", "memory": "80 GiB"}},
+}
 OFFLOADS = ("none", "optimizer", "optimizer+weights")
 
 Drawn = Mapping[str, str | int | bool]
@@ -60,8 +80,8 @@ def drawn(count: int, seed: int) -> Iterator[Drawn]:
         }
 
 
-def calculon_verdicts(folder: Path, plans: list[Drawn]) -> Mask:
-    """Return for each plan whether Calculon finds it feasible.
+def calculon_times(folder: Path, plans: list[Drawn]) -> Floats:
+    """Return the seconds of a step of each plan to Calculon, (n,); NaN if it is infeasible.
 
     Raises:
         ModuleNotFoundError: the folder holds no Calculon.
@@ -73,36 +93,65 @@ def calculon_verdicts(folder: Path, plans: list[Drawn]) -> Mask:
     def read(kind: str, name: object) -> dict[str, object]:
         return dict(calculon.io.read_json_file(str(folder / kind / f"{name}.json")))
 
-    def verdict(plan: Drawn) -> bool:
+    def seconds(plan: Drawn) -> float:
         model = Llm(Llm.Application(read("models", plan["model"])), logging.getLogger())
         system = calculon.System(read("systems", plan["system"]))
         try:
             model.compile(system, Llm.Execution.from_json(_execution(plan)))
             model.run(system)
         except (AssertionError, Llm.Error):
-            return False
-        return True
+            return np.nan
+        return float(model.get_total_time())
 
-    return np.array([verdict(plan) for plan in plans])
+    return np.array([seconds(plan) for plan in plans])
 
 
-def our_verdicts(plans: list[Drawn]) -> Mask:
-    """Return for each plan whether ``clusters.training`` finds it feasible."""
-    found = np.zeros(len(plans), dtype=bool)
+def our_times(plans: list[Drawn], *, matched: bool) -> Floats:
+    """Return the seconds of a step of each plan, (n,); NaN if it is infeasible.
+
+    Args:
+        plans: the plans.
+        matched: whether conventions are those of Calculon.
+    """
+    found = np.full(len(plans), np.nan)
     groups = defaultdict[tuple[object, object], list[int]](list)
     for at, plan in enumerate(plans):
         groups[plan["model"], plan["system"]].append(at)
     for (model, system), places in groups.items():
-        trained = Training(
-            model=CALCULON[str(model)],
-            system=SYSTEMS[str(system)],
+        trained = _training(str(model), str(system), matched=matched)
+        designs = [_design(plans[at], matched=matched) for at in places]
+        metrics = trained.evaluate(Batch.of(designs))
+        layers = TRANSFORMERS[CALCULON[str(model)]].layers
+        found[places] = metrics.columns["step_time"]
+        short = [at for at in places if matched and _is_too_short(plans[at], layers)]
+        found[[*short, *(places[row] for row in metrics.faults)]] = np.nan
+    return found
+
+
+def _training(model: str, system: str, *, matched: bool) -> Training:
+    if not matched:
+        return Training(
+            model=CALCULON[model],
+            system=SYSTEMS[system],
             sequence=2048,
             fused=False,
             reserve=0.0,
         )
-        faults = trained.evaluate(Batch.of([_design(plans[at]) for at in places])).faults
-        found[places] = [row not in faults for row in range(len(places))]
-    return found
+    return Training(
+        model={"like": CALCULON[model], "vocabulary": 1},
+        system=SYSTEMS_OF_80_GIB[system],
+        sequence=2048,
+        fused=False,
+        reserve=0.0,
+        uneven=True,
+        host_memory=NODE_DEVICES * HOST_BYTES,
+    )
+
+
+def _is_too_short(plan: Drawn, layers: int) -> bool:
+    """Return whether Calculon refuses to offload from a device, for its few layers."""
+    held = np.ceil(layers / int(plan["pipeline_par"]))
+    return plan["offload"] != "none" and bool(held < FEWEST_OFFLOADED)
 
 
 def _execution(plan: Drawn) -> dict[str, object]:
@@ -129,8 +178,11 @@ def _execution(plan: Drawn) -> dict[str, object]:
     }
 
 
-def _design(plan: Drawn) -> dict[str, Value]:
+def _design(plan: Drawn, *, matched: bool) -> dict[str, Value]:
     """The plan as one of ours; a sharded optimizer shares what ZeRO 2 does."""
+    offload = str(plan["offload"])
+    if matched and offload != "none":
+        offload = f"gradients+{offload}"
     return {
         "tp": plan["tensor_par"],
         "pp": plan["pipeline_par"],
@@ -142,24 +194,16 @@ def _design(plan: Drawn) -> dict[str, Value]:
         "zero": 2 * bool(plan["sharded"]),
         "overlap": plan["overlap"],
         "global_batch": plan["batch_size"],
-        "offload": plan["offload"],
+        "offload": offload,
+        "gradient_format": "bf16" if matched else "fp32",
         "number_format": FORMATS[str(plan["datatype"])],
     }
 
 
-def main() -> None:
-    """Draw, judge twice, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calculon", type=Path, required=True)
-    parser.add_argument("--plans", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    plans = list(drawn(options.plans, options.seed))
-    started = time.process_time()
-    theirs = calculon_verdicts(options.calculon, plans)
-    between = time.process_time()
-    ours = our_verdicts(plans)
-    ended = time.process_time()
+def tell_shares(plans: list[Drawn], their_s: Floats, our_s: Floats) -> None:
+    """Print a row for each kind of plan, and one for all."""
+    theirs, ours = np.isfinite(their_s), np.isfinite(our_s)
+    off = np.abs(our_s / their_s - 1.0)
     away = np.array([plan["offload"] != "none" for plan in plans])
     narrow = np.array([plan["datatype"] == "float8" for plan in plans])
     kinds = {
@@ -170,13 +214,31 @@ def main() -> None:
         "all": np.ones(len(plans), dtype=bool),
     }
     tell = csv.writer(sys.stdout).writerow
-    alone = ("to_us_alone", "to_calculon_alone", "both_of_either")
+    alone = ("to_us_alone", "to_calculon_alone", "both_of_either", "step_off")
     tell(("plans", "count", "feasible_to_calculon", "same", *alone))
     for name, some in kinds.items():
         shares = (theirs, theirs == ours, ours & ~theirs, theirs & ~ours)
         either = ours[some & (ours | theirs)] & theirs[some & (ours | theirs)]
-        means = [*(share[some].mean() for share in shares), either.mean()]
+        time_off = np.median(off[some & ours & theirs])
+        means = [*(share[some].mean() for share in shares), either.mean(), time_off]
         tell((name, some.sum(), *(f"{mean:.3f}" for mean in means)))
+
+
+def main() -> None:
+    """Draw, judge twice, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calculon", type=Path, required=True)
+    parser.add_argument("--plans", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--unmatched", action="store_true", help="by our own conventions")
+    options = parser.parse_args()
+    plans = list(drawn(options.plans, options.seed))
+    started = time.process_time()
+    their_s = calculon_times(options.calculon, plans)
+    between = time.process_time()
+    our_s = our_times(plans, matched=not options.unmatched)
+    ended = time.process_time()
+    tell_shares(plans, their_s, our_s)
     paces = [len(plans) / each for each in (between - started, ended - between)]
     print(f"# plans a CPU second: Calculon {paces[0]:.3g}, ours {paces[1]:.3g}")
 

@@ -41,6 +41,8 @@ class Draw:
     base_w: Floats
     flop_j: Floats
     byte_j: Floats
+    routed_flop_j: Floats
+    """Energy of an operation of routed experts."""
 
     def of(self, plan: Plans, traffic: ServingTraffic, cycle: Cycle, reading: Draw) -> Energy:
         """Return the energy of a generated token [J], split into base, compute and memory.
@@ -54,10 +56,13 @@ class Draw:
             reading: the power model of the devices that run prefill.
         """
         token_s = plan.devices / (cycle.per_s * traffic.answer)  # device-seconds per token
-        flops, moved_bytes = (
-            _per_token(plan, traffic, cycle, name) for name in ("flops", "moved_bytes")
+        flops, routed, moved_bytes = (
+            _per_token(plan, traffic, cycle, name)
+            for name in ("flops", "routed_flops", "moved_bytes")
         )
         compute_j = reading.flop_j * flops[0] + self.flop_j * flops[1]
+        compute_j += (reading.routed_flop_j - reading.flop_j) * routed[0]
+        compute_j += (self.routed_flop_j - self.flop_j) * routed[1]
         memory_j = reading.byte_j * moved_bytes[0] + self.byte_j * moved_bytes[1]
         most_j = (self.limit_w - self.base_w) * token_s
         clip = most_j / np.maximum(compute_j + memory_j, most_j)
@@ -66,13 +71,16 @@ class Draw:
         )
 
 
-def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
+def draw(
+    device: Device, formats: Sequence[str], place: Ints, expert_place: Ints | None = None
+) -> Draw:
     """Return a device's power constants for the number format of each design.
 
     Args:
         device: the device.
         formats: the number formats that occur.
         place: index of each design's format in ``formats``, (n,).
+        expert_place: that of the format of routed experts, (n,), if it is another.
 
     Raises:
         SpecError: the power limit of the device is unknown.
@@ -87,6 +95,9 @@ def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
         base_w=spread([one.base_w for one in found]),
         flop_j=spread([one.flop_j for one in found]),
         byte_j=spread([one.byte_j for one in found]),
+        routed_flop_j=np.array([one.flop_j for one in found])[
+            place if expert_place is None else expert_place
+        ],
     )
 
 
@@ -95,7 +106,7 @@ def _per_token(
 ) -> tuple[Floats, Floats]:
     """Return operations or bytes of prefill and of decode per generated token, (n,) each.
 
-    They are summed over all devices. ``name`` is ``flops`` or ``moved_bytes``.
+    They are summed over all devices. ``name`` is ``flops``, ``routed_flops`` or ``moved_bytes``.
     """
     writing, draft, laden = (
         getattr(step, name) for step in (cycle.writing, cycle.draft, cycle.laden)

@@ -53,6 +53,13 @@ class Engine:
     vector: RooflineConstants | None = None
     """Constants of weight-only quantized GEMMs with few rows; ``None`` without such weights."""
     vector_flops_per_s: Floats | float = 0.0
+    experts: Engine | None = None
+    """Model of the GEMMs of routed experts; ``None``: in the same format as the others."""
+
+    @property
+    def routed(self) -> Engine:
+        """Model of the GEMMs of routed experts."""
+        return self if self.experts is None else self.experts
 
     @property
     def weight_bytes(self) -> Floats:

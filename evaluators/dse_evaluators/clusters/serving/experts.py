@@ -40,10 +40,14 @@ def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
     return model.experts * (1.0 - np.power(1.0 - share, tokens))
 
 
-def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
-    """Return the up- and down-projection GEMMs of the feed-forward part on one device.
+def engine_of(model: Transformer, engine: Engine) -> Engine:
+    """Return the roofline model of a layer's feed-forward GEMMs, without its shared experts."""
+    return engine.routed if model.experts > 1 else engine
 
-    Shared experts process the tokens of their own group, sharded like a dense feed-forward part.
+
+def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
+    """Return the up- and down-projection GEMMs of a dense feed-forward part or routed experts.
+
     Without a feed-forward part there are no GEMMs.
 
     The weights of every selected expert are read. Each group of devices holds some of the experts,
@@ -51,8 +55,15 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
     ``busiest`` times the mean number of tokens, whose experts are as many times more, at most all
     of the group. A grouped GEMM is assumed as fast as one GEMM of the total size, since no
     measurement of grouped GEMMs is used.
+
+    Args:
+        share: the sharding of a model copy.
+        tokens: tokens of one attention group, (n,).
+        engine: that of :func:`engine_of`.
     """
     model = share.model
+    if not model.ffn:
+        return ()
     everyone = tokens * share.groups
     rows = share.busiest * everyone * count_chosen_experts(model) / share.expert_groups
     held = model.experts + share.redundant
@@ -61,15 +72,23 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
     hidden = np.full_like(rows, model.hidden)
     inner = model.ffn / share.expert_devices
     wide = (2.0 if model.gated else 1.0) * inner
-    routed = (
+    return (
         engine.product(rows, hidden, wide, copies=copies),
         engine.product(rows, inner, hidden, copies=copies),
     )
+
+
+def shared_products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
+    """Return the GEMMs of the shared experts, which process the tokens of their own group.
+
+    They are sharded like a dense feed-forward part.
+    """
+    model = share.model
     if not model.shared_ffn:
-        return routed if model.ffn else ()
+        return ()
+    hidden = np.full_like(tokens, model.hidden)
     inner = model.shared_ffn / share.devices
     return (
-        *routed,
         engine.product(tokens, hidden, (2.0 if model.gated else 1.0) * inner),
         engine.product(tokens, inner, hidden),
     )
@@ -80,9 +99,11 @@ def activation_bytes(share: ModelSharding, engine: Engine) -> Floats:
     model = share.model
     rows = share.busiest * share.groups * count_chosen_experts(model) / share.expert_groups
     gates = 2.0 if model.gated else 1.0
-    width = gates * WORD + engine.operand_bytes
+    width = gates * WORD + engine_of(model, engine).operand_bytes
     each = rows * (width * model.ffn / share.expert_devices)
-    return each + width * model.shared_ffn / share.devices if model.shared_ffn else each
+    if not model.shared_ffn:
+        return each
+    return each + (gates * WORD + engine.operand_bytes) * model.shared_ffn / share.devices
 
 
 def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Floats, Floats]:
@@ -97,7 +118,7 @@ def routing(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Float
     moved = (
         WORD * (tokens * model.hidden + weights)
         + 2.0 * _SCORE * scores
-        + 2.0 * (engine.operand_bytes + WORD) * sent * model.hidden
+        + 2.0 * (engine.routed.operand_bytes + WORD) * sent * model.hidden
     )
     return _ROUTING_KERNELS * engine.plain.launch_s + engine.passes_s(moved), moved
 
@@ -145,6 +166,6 @@ def exchange_s(
         fabric.exchange_s(
             width * own * copies, everyone, crossing=width * own * crossing, forwarded=forwarded
         )
-        for width in (engine.operand_bytes, WORD)
+        for width in (engine.routed.operand_bytes, WORD)
     )
     return np.where(share.groups == 1, summed_s, sent_s + back_s + summed_s / 2.0)

@@ -12,6 +12,7 @@ from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving import experts
 from dse_evaluators.clusters.serving.engine import Engine
 from dse_evaluators.clusters.serving.fabric import ServingFabric
+from dse_evaluators.clusters.serving.layer_kernels import count_kernels, query_norm_s
 from dse_evaluators.clusters.serving.mixers import (
     StepTokens,
     decode_work,
@@ -20,10 +21,6 @@ from dse_evaluators.clusters.serving.mixers import (
     prompt_work,
 )
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
-from dse_evaluators.workloads.transformer_configs import Transformer
-
-_KERNELS = 4.0
-"""Elementwise kernels per layer: two norms with residuals, rotary embedding, activation."""
 
 _SAMPLING = 18.0
 """Bytes moved per logit during sampling: bf16 to fp32 (6), softmax (8), selection (4)."""
@@ -44,6 +41,8 @@ class ServingStep:
     collectives_s: Floats
     head_s: Floats
     flops: Floats
+    routed_flops: Floats
+    """Operations of routed experts, which are part of ``flops``."""
     moved_bytes: Floats
 
     @property
@@ -84,6 +83,7 @@ def step(
         collectives_s=whole("collectives_s", counted) + passed_s,
         head_s=headed * head_s,
         flops=whole("flops", once) + head.flops,
+        routed_flops=whole("routed_flops", once),
         moved_bytes=whole("moved_bytes", once) + head.moved_bytes,
     )
 
@@ -134,6 +134,7 @@ class _Layers:
     elementwise_s: Floats
     collectives_s: Floats
     flops: Floats
+    routed_flops: Floats
     moved_bytes: Floats
 
     @property
@@ -145,33 +146,33 @@ def _layers(
     share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
 ) -> _Layers:
     """Return the cost of all layers of a kind, which is ``share.model``."""
-    products = (
+    fed = experts.engine_of(share.model, engine)
+    feeding = experts.products(share, tokens.all, fed)
+    others = (
         *projections(share, tokens.all, engine),
-        *experts.products(share, tokens.all, engine),
+        *experts.shared_products(share, tokens.all, engine),
     )
+    products = [*((engine, one) for one in others), *((fed, one) for one in feeding)]
     written, prompt = decode_work(share, tokens), prompt_work(share, tokens)
     moved = _elementwise_bytes(share, tokens.all, engine)
     routed_s, routed = experts.routing(share, tokens.all, engine)
-    work = (*products, written, prompt)
+    work = (*feeding, *others, written, prompt)
+    routed_flops = sum((one.flops for one in feeding), np.zeros_like(tokens.all))
     layers = float(share.model.layers)
     return _Layers(
-        products_s=layers * np.sum([engine.product_s(one) for one in products], axis=0),
+        products_s=layers * np.sum([own.product_s(one) for own, one in products], axis=0),
         attention_s=layers
         * (
             np.where(tokens.sequences > 0, engine.attention_s(written), 0.0)
             + np.where(tokens.prompt > 0, engine.attention_s(prompt), 0.0)
         ),
         elementwise_s=layers
-        * (_count_kernels(share.model) * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
+        * (count_kernels(share.model) * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
         collectives_s=_collectives_s(share, tokens, engine, fabric),
         flops=layers * np.sum([one.flops for one in work], axis=0),
+        routed_flops=layers * routed_flops * (share.model.experts > 1),
         moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed),
     )
-
-
-def _count_kernels(model: Transformer) -> float:
-    """Return the elementwise kernels of a layer; an indexer scores, and selects, in two more."""
-    return _KERNELS + (2.0 if model.index_tokens else 0.0)
 
 
 def _collectives_s(
@@ -179,10 +180,11 @@ def _collectives_s(
 ) -> Floats:
     """Return the seconds of the all-reduces and expert exchanges of all layers of a kind, (n,)."""
     summed_s = fabric.sum_s(WORD * tokens.all * share.model.hidden, share.devices)
+    mixer_s = summed_s + query_norm_s(share, tokens, fabric)
     if not share.model.ffn:
-        return share.model.layers * summed_s
+        return share.model.layers * mixer_s
     wide_s = experts.exchange_s(share, tokens, engine, fabric, summed_s)
-    return share.model.layers * (summed_s + wide_s)
+    return share.model.layers * (mixer_s + wide_s)
 
 
 def _elementwise_bytes(share: ModelSharding, tokens: Floats, engine: Engine) -> Floats:

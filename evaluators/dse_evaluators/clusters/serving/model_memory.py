@@ -43,13 +43,20 @@ class ServingMemory:
         return self.weights + self.cache + self.draft + self.workspace
 
 
-def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
+def weight_bytes(
+    share: ModelSharding, operand_bytes: Floats, expert_bytes: Floats | None = None
+) -> Floats:
     """Return the bytes of weights on one device, (n,).
 
     Layers are in their own format, and the projections into latents that all heads share are on
     every device; redundant experts count as further experts; embedding, LM head and routers are in
     16 bits. The first pipeline stage holds the embedding, the last the LM head; the fullest stage
     counts.
+
+    Args:
+        share: the sharding of a model copy.
+        operand_bytes: bytes of a weight, (n,).
+        expert_bytes: bytes of a weight of routed experts, (n,), if they are others.
     """
     layers = copies = np.zeros_like(operand_bytes)
     routers: Floats | float = 0.0
@@ -57,9 +64,10 @@ def weight_bytes(share: ModelSharding, operand_bytes: Floats) -> Floats:
         model = kind.model
         sharded, copied = mixer_weights(model)
         expert, shared = feed_weights(model)
-        block = sharded + shared + (model.experts + kind.redundant) * expert / kind.groups
+        each = expert_bytes if expert_bytes is not None and model.experts > 1 else operand_bytes
+        fed = each * (model.experts + kind.redundant) * expert / kind.groups
         held = share.kind_layers(model, share.stage_layers)
-        layers = layers + block * held * operand_bytes
+        layers = layers + ((sharded + shared) * operand_bytes + fed) * held
         copies = copies + copied * held * operand_bytes
         routers = routers + WORD * _router_weights(model) * held
     vocabulary = WORD * _vocabulary_weights(share.model, share.stages)

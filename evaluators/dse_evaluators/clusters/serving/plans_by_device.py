@@ -58,7 +58,7 @@ def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floa
 
 def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
     """Return the number formats of n plans, and a fault for each plan with an unsupported one."""
-    columns = ("weight_format", "prefill_weight_format")
+    columns = ("weight_format", "prefill_weight_format", "expert_format")
     occurring = [name for column in columns for name in _occurring(batch, column)]
     asked = tuple(name for name in dict.fromkeys((*occurring, PLAIN)) if name != SAME)
     places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
@@ -68,12 +68,24 @@ def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
     cached: dict[Value, float] = dict(CACHE_BYTES.items())
     kept = np.asarray(batch.get("kv_bits", 0.0), dtype=np.float64) / 8.0
     format_bytes = batch.lookup("kv_format", cached, cached[PLAIN])
+    prefill_place = _prefill_place(batch, places, place)
+    expert_place, prefill_expert_place = (
+        _own_place(batch, "expert_format", places, usual) for usual in (place, prefill_place)
+    )
+    weight_bits, expert_bits = (
+        np.asarray(batch.get(name, 0.0), dtype=np.float64)
+        for name in ("weight_bits", "expert_bits")
+    )
+    stored_alike = (expert_bits == 0) & (expert_place == place)
     found = Formats(
         names=tuple(name if has else PLAIN for name, has in zip(named, known, strict=True)),
         place=place,
-        prefill_place=_prefill_place(batch, places, place),
+        prefill_place=prefill_place,
+        expert_place=expert_place,
+        prefill_expert_place=prefill_expert_place,
+        expert_bits=np.where(stored_alike, weight_bits, expert_bits),
         cache_bytes=np.where(kept > 0, kept, format_bytes),
-        weight_bits=np.asarray(batch.get("weight_bits", 0.0), dtype=np.float64),
+        weight_bits=weight_bits,
     )
     lacking = {
         name: Fault(kind="infeasible", reason=f"{device.name} has no units for {name}")
@@ -81,7 +93,8 @@ def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
         if not has
     }
     faults: dict[int, Fault] = {}
-    for each in (found.prefill_place, place) if lacking else ():
+    everywhere = (prefill_expert_place, expert_place, prefill_place, place)
+    for each in everywhere if lacking else ():
         rows = np.flatnonzero(~np.array(known, dtype=bool)[each])
         faults |= {int(row): lacking[asked[each[row]]] for row in rows}
     return found, faults
@@ -99,8 +112,14 @@ def _occurring(batch: Batch, name: str) -> Sequence[Value]:
 
 def _prefill_place(batch: Batch, places: Mapping[Value, float], place: Ints) -> Ints:
     """Return the index of the format of each plan's prefill replicas, (n,)."""
-    if "prefill_weight_format" not in batch.columns:
-        return place
-    own = batch.lookup("prefill_weight_format", {**places, SAME: -1.0}, -1.0).astype(np.intp)
+    own = _own_place(batch, "prefill_weight_format", places, place)
     apart = np.asarray(batch.get("prefill_replicas", 0.0), dtype=np.float64) > 0
-    return np.where(apart & (own >= 0), own, place)
+    return np.where(apart, own, place)
+
+
+def _own_place(batch: Batch, name: str, places: Mapping[Value, float], usual: Ints) -> Ints:
+    """Return the index of the format in a column, or ``usual`` where it is the same, (n,)."""
+    if name not in batch.columns:
+        return usual
+    own = batch.lookup(name, {**places, SAME: -1.0}, -1.0).astype(np.intp)
+    return np.where(own >= 0, own, usual)

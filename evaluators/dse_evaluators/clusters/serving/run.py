@@ -12,7 +12,7 @@ from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.cycle import Cycle, ServingTraffic, cycle
-from dse_evaluators.clusters.serving.energy import draw
+from dse_evaluators.clusters.serving.energy import Draw, draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.inference_step import PARTS, step
@@ -44,6 +44,9 @@ class Formats:
     prefill_place: Ints  # (n,), that of prefill replicas
     cache_bytes: Floats  # (n,), per element
     weight_bits: Floats  # (n,), 0: as the format
+    expert_place: Ints  # (n,), format of routed experts, as ``place``
+    prefill_expert_place: Ints  # (n,)
+    expert_bits: Floats  # (n,), of a weight of routed experts; 0: as their format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class ServingScenario:
         """
         kernels, reading = self._engines(formats)
         share, small, reader = shares = self._shares(plan, formats)
-        kept, places = self._compute_memory(plan, share, small, kernels.weight_bytes)
+        kept, places = self._compute_memory(plan, share, small, kernels)
         traffic = self._traffic(plan, share, places)
         rates = cycle(
             traffic,
@@ -89,9 +92,7 @@ class ServingScenario:
                 for one, own in zip(shares, (kernels, kernels, reading), strict=True)
             ),
         )
-        power = prefill_power = draw(self.device, formats.names, formats.place)
-        if reading is not kernels:
-            prefill_power = draw(self.device, formats.names, formats.prefill_place)
+        power, prefill_power = self._powers(formats, alike=reading is kernels)
         spent = power.of(plan, traffic, rates, prefill_power)
         held_s = plan.devices / (rates.per_s * traffic.answer)
         strange = self._flag_extrapolation(plan, traffic, kernels, reading)
@@ -106,16 +107,35 @@ class ServingScenario:
             "headroom": self.room - kept.total,
             "extrapolated": strange,
         }
-        reads = np.where(plan.apart, self._read_bytes(reader, reading.weight_bytes), 0.0)
+        reads = np.where(plan.apart, self._read_bytes(reader, reading), 0.0)
         return columns, np.maximum(kept.total, reads)
 
     def _engines(self, formats: Formats) -> tuple[Engine, Engine]:
         """Return the roofline models of the devices for decode and for prefill."""
-        kernels = engine(self.device, formats.names, formats.place, formats.weight_bits)
-        if np.array_equal(formats.place, formats.prefill_place):
+
+        def of(place: Ints, expert_place: Ints) -> Engine:
+            found = engine(self.device, formats.names, place, formats.weight_bits)
+            bits = formats.expert_bits
+            if np.array_equal(place, expert_place) and np.array_equal(formats.weight_bits, bits):
+                return found
+            return replace(found, experts=engine(self.device, formats.names, expert_place, bits))
+
+        kernels = of(formats.place, formats.expert_place)
+        alike = np.array_equal(formats.place, formats.prefill_place) and np.array_equal(
+            formats.expert_place, formats.prefill_expert_place
+        )
+        if alike:
             return kernels, kernels
-        reading = engine(self.device, formats.names, formats.prefill_place, formats.weight_bits)
-        return kernels, reading
+        return kernels, of(formats.prefill_place, formats.prefill_expert_place)
+
+    def _powers(self, formats: Formats, *, alike: bool) -> tuple[Draw, Draw]:
+        """Return the power models of the devices for decode and for prefill."""
+        names = formats.names
+        power = draw(self.device, names, formats.place, formats.expert_place)
+        if alike:
+            return power, power
+        places = formats.prefill_place, formats.prefill_expert_place
+        return power, draw(self.device, names, *places)
 
     def _shares(
         self, plan: Plans, formats: Formats
@@ -140,28 +160,32 @@ class ServingScenario:
         )
         return share, small, reader
 
-    def _read_bytes(self, reader: ModelSharding, each: Floats) -> Floats:
+    def _read_bytes(self, reader: ModelSharding, reading: Engine) -> Floats:
         """Return the bytes used on a device that runs only prefill, (n,).
 
-        A prompt is in each pipeline stage. ``each`` is the number of bytes of a weight, (n,).
+        A prompt is in each pipeline stage.
         """
+        each = reading.weight_bytes
         one, prompt = np.ones_like(each), np.full_like(each, self.prompt)
-        kept = weight_bytes(reader, each) + reader.stages * text_bytes(reader, self.prompt)
+        kept = weight_bytes(reader, each, reading.routed.weight_bytes) + reader.stages * text_bytes(
+            reader, self.prompt
+        )
         return kept + workspace_bytes(reader, prompt, one)
 
     def _compute_memory(
-        self, plan: Plans, share: ModelSharding, small: ModelSharding, weight: Floats
+        self, plan: Plans, share: ModelSharding, small: ModelSharding, kernels: Engine
     ) -> tuple[ServingMemory, Floats]:
         """Return the memory of a decoding device, and its number of concurrent sequences."""
         queries = plan.draft_tokens + 1.0
         most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
         workspace = workspace_bytes(share, most, plan.batch * queries)
-        weights, length = weight_bytes(share, weight), self.prompt + self.answer
+        each_bytes = kernels.weight_bytes, kernels.routed.weight_bytes
+        weights, length = weight_bytes(share, *each_bytes), self.prompt + self.answer
         each = text_bytes(share, length)
         guessed = plan.draft_tokens > 0
         small_weights = small_each = np.zeros_like(each)
         if guessed.any():
-            small_weights = np.where(guessed, weight_bytes(small, weight), 0.0)
+            small_weights = np.where(guessed, weight_bytes(small, *each_bytes), 0.0)
             small_each = np.where(guessed, text_bytes(small, length), 0.0)
         left = self.room - weights - small_weights - workspace
         found = np.maximum(roomy(left, each + small_each), 1.0)
@@ -231,10 +255,10 @@ class ServingScenario:
         staged = np.maximum(*(pool.pp for pool in pools)) > 1
         far = (stage > self.fabric.node_devices) | (staged & (together > self.fabric.node_devices))
         foreign = (
-            ~kernels.own
-            | ~reading.own
+            ~(kernels.own & kernels.routed.own & reading.own & reading.routed.own)
             | (self.device != DEVICES[self.device.name])
             | (kernels.stored != 1.0)
+            | (kernels.routed.stored != 1.0)
             | borrowed
             | guessed
             | far

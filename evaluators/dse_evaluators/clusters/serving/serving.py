@@ -72,7 +72,7 @@ class Serving(
     DeclaredEvaluator,
     reads=READINGS,
     provides=_METRICS,
-    version="5",
+    version="6",
     fits=("../../accelerators/devices/weight_only.fits.json",),
 ):
     """Latency, throughput, energy, memory, cost and carbon of a served model under full load.
@@ -96,7 +96,8 @@ class Serving(
     ``weight_bits`` and ``kv_bits``, where above 0, are the bits of a layer's weight and of a cached
     element in memory, including scales and indices: such weights are read in these bits and
     multiplied in ``weight_format``; kernels that dequantize narrower weights have separate
-    constants.
+    constants. Routed experts may have a format of their own, ``expert_format`` (``same``), and
+    ``expert_bits``; with 0 they have ``weight_bits`` where their format is the same.
     ``cost_per_token`` is the rent of all devices and present only where a price is known; carbon
     is that of their energy and their manufacture.
 
@@ -135,10 +136,10 @@ class Serving(
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
-        .956; of 635 services with experts: 18.3 %, 20.2 %, .953; of 688 of DeepSeek-R1, Kimi-K2.5
-        (latent attention) and Qwen3.5-397B (recurrent states): 16.6 %, 21.7 %, .842; of 33 with
-        separate prefill: 13.2 %, 22.4 %, .948; of 23 with ``attention_dp``: 22.4 %, 24.5 %, .844.
-        Outliers: 25 % (SGLang, 8B), 81 % (vLLM, H200) and 92 % (DeepSeek-R1 in nvfp4). Details:
+        .956; of 635 services with experts: 11.8 %, 15.3 %, .952; of 688 of DeepSeek-R1, Kimi-K2.5
+        (latent attention) and Qwen3.5-397B (recurrent states): 15.6 %, 21.0 %, .846; of 33 with
+        separate prefill: 14.6 %, 21.6 %, .945; of 23 with ``attention_dp``: 22.7 %, 25.8 %, .844.
+        Outliers: 25 % (SGLang, 8B), 81 % (vLLM, H200) and 107 % (DeepSeek-R1 in nvfp4). Details:
         ``docs/serving.md``.
 
     Example:
@@ -216,9 +217,13 @@ class Serving(
             return
         services = self._fleet.services
         super().check_values(values)
+        for name in ("expert_format", "expert_bits"):
+            if set(values.get(name, ())) - {SAME, 0} and transformer_of(self.model).experts <= 1:
+                raise SpecError(f"{name} of a model without experts", hint=f"leave {name} out")
         for name in map(str, values.get("device", ())):
             services[name].upkeep.dollars(np.zeros(1))  # raises if the device has no price
-        asked = [*values.get("weight_format", ()), *values.get("prefill_weight_format", ())]
+        columns = ("weight_format", "prefill_weight_format", "expert_format")
+        asked = [text for column in columns for text in values.get(column, ())]
         for text in asked if len(services) == 1 else ():
             if text != SAME:
                 rate_of(next(iter(services.values())).device, SPELLINGS[text])

@@ -20,7 +20,7 @@ SPELLINGS: Mapping[Value, str] = {**{name: name for name in RECIPES}, "fp8_e4m3"
 """GEMM formats by input value: the names of ``RECIPES``, and the number format ``fp8_e4m3``."""
 
 SAME = "same"
-"""Format of the weights of prefill replicas: that of the decode replicas."""
+"""Format of the weights of prefill replicas, or of experts: that of the others."""
 
 READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("tp", "batch"), _COUNT),
@@ -34,8 +34,10 @@ READINGS: Mapping[str, Reading] = {
     "draft_tokens": NumberInput(0, 64, default=0.0, whole=True),
     "weight_format": one_of(map(str, SPELLINGS), "bf16"),
     "prefill_weight_format": one_of((SAME, *map(str, SPELLINGS)), SAME),
+    "expert_format": one_of((SAME, *map(str, SPELLINGS)), SAME),
     "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "bf16"),
     "weight_bits": NumberInput(0, 64, default=0.0),
+    "expert_bits": NumberInput(0, 64, default=0.0),
     "kv_bits": NumberInput(0, 64, default=0.0),
 }
 

@@ -37,7 +37,9 @@ def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> Tra
     """Compute the memory use on the fullest device by kind of data, in bytes, (n,).
 
     If weights are kept elsewhere (ZeRO 3, or offload to the host), the device buffers two layers:
-    the one that is computed and the one that is fetched.
+    the one that is computed and the one that is fetched; if gradients are offloaded, those of the
+    layer that is computed and of the one that is sent. Offloaded optimizer state passes through
+    the device, which buffers that of two layers.
 
     Args:
         plan: the parallel layouts.
@@ -45,18 +47,21 @@ def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> Tra
         kept: activations of one microbatch.
 
     Source:
-        Rajbhandari et al.: ZeRO-Infinity, 2021, section 5 (offload to the host).
+        Rajbhandari et al.: ZeRO-Infinity, 2021, section 5 (offload to the host); Ren et al.:
+        ZeRO-Offload, 2021, section 4 (gradients in the host, too).
     """
-    away = plan.offload >= OFFLOADED.index("optimizer+weights")
+    away, gone = plan.offloads_weights, plan.offloads_gradients
     far = plan.offload >= OFFLOADED.index("optimizer")
     passing = np.where(away | (plan.zero >= 3), 2.0 / state.layers, 0.0)
     weights = np.where(away, 0.0, state.weights_bytes) + state.whole_bytes * passing
     return TrainingMemoryUse(
         weights=np.minimum(weights, state.whole_bytes),
-        gradients=state.gradients_bytes,
-        optimizer=np.where(far, 0.0, state.optimizer_bytes),
+        gradients=np.where(gone, state.passing_gradients_bytes, state.gradients_bytes),
+        optimizer=state.optimizer_bytes * np.where(far, np.minimum(2.0 / state.layers, 1.0), 1.0),
         activations=activations(plan, kept, layers=state.layers, spared=state.spared),
-        host=np.where(away, state.weights_bytes, 0.0) + np.where(far, state.optimizer_bytes, 0.0),
+        host=np.where(away, state.weights_bytes, 0.0)
+        + np.where(gone, state.gradients_bytes, 0.0)
+        + np.where(far, state.optimizer_bytes, 0.0),
     )
 
 

@@ -11,8 +11,8 @@ from dse_evaluators.clusters.training.kernels import WORD_BYTES
 from dse_evaluators.clusters.training.training_plan import TrainingPlan
 from dse_evaluators.workloads.transformer_configs import Transformer
 
-GRADIENT_BYTES, OPTIMIZER_BYTES = 4.0, 12.0
-"""Bytes per weight: gradient in fp32; master copy and two Adam moments in fp32."""
+OPTIMIZER_BYTES = 12.0
+"""Bytes per weight: master copy and two Adam moments in fp32."""
 
 
 def block_weights(model: Transformer) -> float:
@@ -31,7 +31,9 @@ def expert_weights(model: Transformer) -> float:
     return float((3 if model.gated else 2) * model.hidden * model.ffn)
 
 
-SEEN_BY_STATE = frozenset({"tp", "pp", "dp", "cp", "ep", "zero", "number_format"})
+SEEN_BY_STATE = frozenset(
+    {"tp", "pp", "dp", "cp", "ep", "zero", "number_format", "gradient_format"}
+)
 """Inputs of a plan that determine the model state on a device."""
 
 
@@ -101,6 +103,8 @@ class ModelState:
     """Bytes of the weights without ZeRO sharding."""
     weights_bytes: Floats
     gradients_bytes: Floats
+    passing_gradients_bytes: Floats
+    """Gradients of two layers, which stay on the device where the others are in its host."""
     optimizer_bytes: Floats
     updated: Floats
     """Number of weights that the device updates."""
@@ -116,12 +120,15 @@ def state(model: Transformer, plan: TrainingPlan) -> ModelState:
     count = count_weights(model, plan)
     updated = count.shares(plan, 1).total
     layers, spared = stage_layers(model, plan)
+    gradients_bytes = plan.gradient_bytes * count.shares(plan, 2).total
+    passing_bytes = plan.gradient_bytes * count.total * 2.0 / layers
     return ModelState(
         layers=layers,
         spared=spared,
         whole_bytes=count.stored_bytes(plan),
         weights_bytes=count.shares(plan, 3).stored_bytes(plan),
-        gradients_bytes=GRADIENT_BYTES * count.shares(plan, 2).total,
+        gradients_bytes=gradients_bytes,
+        passing_gradients_bytes=np.minimum(passing_bytes, gradients_bytes),
         optimizer_bytes=OPTIMIZER_BYTES * updated,
         updated=updated,
     )

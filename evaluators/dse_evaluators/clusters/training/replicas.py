@@ -11,7 +11,7 @@ from dse_evaluators.clusters.collectives import compute_link_share
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import spread_s
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
-from dse_evaluators.clusters.training.model_state import GRADIENT_BYTES, count_weights
+from dse_evaluators.clusters.training.model_state import count_weights
 from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
 
 
@@ -44,16 +44,17 @@ class ReplicaCommunication:
 def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> ReplicaCommunication:
     """Compute seconds and bytes of one gradient and one weight collective between replicas.
 
-    Gradients are in 32 bits, weights in their stored format. Gradients of experts are
+    Gradients are in the plan's format, weights in their stored one. Gradients of experts are
     reduced over fewer replicas, because expert parallelism splits the experts over replicas.
     """
     count = count_weights(job.model, plan)
     common = count.layers + count.edge
     stored = plan.operand_bytes * count.layers + WORD_BYTES * count.edge
-    found = _communicate(system, common, stored, plan.replicas, plan.tensor)
+    found = _communicate(system, plan.gradient_bytes * common, stored, plan.replicas, plan.tensor)
     if job.model.experts > 1:
         few, apart = plan.expert_replicas, plan.tensor * plan.expert
-        more = _communicate(system, count.experts, plan.operand_bytes * count.experts, few, apart)
+        sizes = plan.gradient_bytes * count.experts, plan.operand_bytes * count.experts
+        more = _communicate(system, *sizes, few, apart)
         found = [one + other for one, other in zip(found, more, strict=True)]
     return ReplicaCommunication(
         summed_s=found[0],
@@ -65,9 +66,8 @@ def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> Re
 
 
 def _communicate(
-    system: System, count: Floats, stored: Floats, ranks: Floats, apart: Floats
+    system: System, gradients: Floats, stored: Floats, ranks: Floats, apart: Floats
 ) -> list[Floats]:
-    gradients = GRADIENT_BYTES * count
     share = compute_link_share("all_gather", ranks)
     return [
         spread_s(system, "all_reduce", gradients, ranks, apart=apart),

@@ -11,7 +11,7 @@ from dse_evaluators.clusters.training.kernels import Chip
 from dse_evaluators.clusters.training.layer import LayerTime
 from dse_evaluators.clusters.training.model_state import ModelState
 from dse_evaluators.clusters.training.replicas import ReplicaCommunication
-from dse_evaluators.clusters.training.training_plan import OFFLOADED, TrainingPlan
+from dse_evaluators.clusters.training.training_plan import TrainingPlan
 
 PARTS = (
     "compute",
@@ -28,10 +28,10 @@ PARTS = (
 EXPOSED = ("tensor", "context", "expert", "pipeline", "data", "offload")
 """Parts in which devices wait for communication."""
 
-_UPDATE_BYTES = 30.0
-"""Bytes moved by Adam per weight.
+_UPDATE_BYTES = 26.0
+"""Bytes moved by Adam per weight besides the gradient, which is read.
 
-Moments and master copy are read and written, the gradient is read, the weight is written.
+Moments and master copy are read and written, the weight is written.
 """
 
 _SPARED = np.array([0.0, 2.0, 3.0])
@@ -102,7 +102,7 @@ def step(
     spared_s = _SPARED[plan.schedule.astype(np.intp)] * one.weights_s
     idle_s = layers * np.maximum(pass_s - spared_s, 0.0)
     every = count * layers
-    optimizer_s = chip.passes_s(_UPDATE_BYTES * rest.state.updated)
+    optimizer_s = chip.passes_s((_UPDATE_BYTES + plan.gradient_bytes) * rest.state.updated)
     late_s = np.where(rest.state.spared > 0, np.maximum(one.head_s - pass_s, 0.0), one.head_s)
     data_s = _data_s(plan, rest, habits, layers=layers, pass_s=layers * pass_s, one=one)
     # The link to the host is separate from the links between replicas: both may be busy at once.
@@ -153,7 +153,8 @@ def _offload_s(
     """Return the seconds of host transfers in a step that compute does not hide, (n,).
 
     Optimizer state is read and written back during the weight update. Weights are fetched for both
-    passes of each microbatch, overlapped with compute, and written back once.
+    passes of each microbatch, overlapped with compute, and written back once. Gradients are sent
+    for each microbatch, overlapped likewise, added up in the host, and read for the update.
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity, SC 2021, section 5; Ren et al.: ZeRO-Offload, 2021,
@@ -161,9 +162,11 @@ def _offload_s(
     """
     if not plan.offload.any():
         return np.zeros_like(busy_s)
-    away = plan.offload >= OFFLOADED.index("optimizer+weights")
-    gone = state.optimizer_bytes + np.where(away, state.weights_bytes, 0.0)
+    weights_bytes = np.where(plan.offloads_weights, state.weights_bytes, 0.0)
+    gradients_bytes = np.where(plan.offloads_gradients, state.gradients_bytes, 0.0)
+    gone = state.optimizer_bytes + weights_bytes + gradients_bytes
     updating_s = np.maximum(gone / habits.host_bytes_per_s - optimizer_s, 0.0)
-    fetched_s = 2.0 * plan.microbatches * state.weights_bytes / habits.host_bytes_per_s
-    late_s = np.where(away, np.maximum(fetched_s - busy_s, 0.0), 0.0)
+    # The link sends in both directions at once.
+    passed_s = plan.microbatches * np.maximum(2.0 * weights_bytes, gradients_bytes)
+    late_s = np.maximum(passed_s / habits.host_bytes_per_s - busy_s, 0.0)
     return np.where(plan.offload > 0, updating_s + late_s, 0.0)

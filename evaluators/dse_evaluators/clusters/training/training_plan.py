@@ -19,8 +19,23 @@ RECOMPUTED = ("none", "selective", "full")
 SCHEDULES = ("1f1b", "zero_bubble", "zero_bubble_2x")
 """Pipeline schedules: 1F1B; ZB-H1 with the memory of 1F1B; ZB-H2 with twice that memory."""
 
-OFFLOADED = ("none", "optimizer", "optimizer+weights")
+OFFLOADED = (
+    "none",
+    "optimizer",
+    "optimizer+weights",
+    "gradients+optimizer",
+    "gradients+optimizer+weights",
+)
 """State of a device that is kept in the memory of its host."""
+
+_GRADIENTS_AWAY, _WEIGHTS_AWAY = (
+    np.array([part in choice.split("+") for choice in OFFLOADED])
+    for part in ("gradients", "weights")
+)
+
+GRADIENT_FORMATS = ("fp32", "bf16")
+GRADIENT_BYTES = np.array([4.0, 2.0])
+"""Bytes of a gradient that is accumulated and reduced in each of GRADIENT_FORMATS."""
 
 
 class _Dataclass(Protocol):
@@ -42,6 +57,9 @@ class TrainingJob:
     sequence: int
     fused: bool
     imbalance: float = 1.0
+    uneven: bool = False
+    """Whether stages may have one layer more than others, and interleaved schedules any number of
+    microbatches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +93,8 @@ class TrainingPlan:
     """Index into FORMATS."""
     offload: Floats
     """Index into OFFLOADED."""
+    gradient_format: Floats
+    """Index into GRADIENT_FORMATS."""
     overlap: Mask
     """Whether communication between replicas overlaps with compute."""
 
@@ -104,6 +124,21 @@ class TrainingPlan:
     def microbatches(self) -> Floats:
         """Number of microbatches of each replica per step, (n,)."""
         return self.global_batch / (self.data * self.microbatch)
+
+    @cached_property
+    def gradient_bytes(self) -> Floats:
+        """Bytes of a gradient, (n,)."""
+        return GRADIENT_BYTES[self.gradient_format.astype(np.intp)]
+
+    @cached_property
+    def offloads_gradients(self) -> Mask:
+        """Whether gradients are kept in the host, (n,)."""
+        return _GRADIENTS_AWAY[self.offload.astype(np.intp)]
+
+    @cached_property
+    def offloads_weights(self) -> Mask:
+        """Whether weights are kept in the host, (n,)."""
+        return _WEIGHTS_AWAY[self.offload.astype(np.intp)]
 
     @cached_property
     def operand_bytes(self) -> Floats:

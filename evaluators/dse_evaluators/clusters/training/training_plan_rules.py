@@ -22,7 +22,7 @@ def infeasible(plan: TrainingPlan, job: TrainingJob, *, system: System) -> dict[
     """
     faults: dict[int, Fault] = {}
     fine = np.ones(plan.tensor.shape, dtype=bool)
-    for rule in (*_shapes(plan, job, system), *_choices(plan)):
+    for rule in (*_shapes(plan, job, system), *_choices(plan, uneven=job.uneven)):
         if rule.broken.any():
             faults.update(find_rule_faults(rule, fine))
             fine &= ~rule.broken
@@ -45,9 +45,13 @@ def _shapes(plan: TrainingPlan, job: TrainingJob, system: System) -> Iterator[Ru
     yield _divides(model.kv_heads, np.minimum(plan.tensor, model.kv_heads), "key and value heads")
     stages = plan.pipeline * plan.interleave
     layers = _divides(model.layers, stages, "layers over pipeline stages")
-    # Both end stages may have one layer less than the others, for the embedding and the LM head.
-    balanced = (plan.pipeline > 2) & _whole(np.full_like(stages, model.layers + 2.0), stages)
-    yield layers._replace(broken=layers.broken & ~balanced)
+    if job.uneven:
+        most = np.ceil(model.layers / plan.pipeline)
+        yield _divides(most, plan.interleave, "layers of the fullest device over its stages")
+    else:
+        # Both end stages may have one layer less than others, for the embedding and the LM head.
+        balanced = (plan.pipeline > 2) & _whole(np.full_like(stages, model.layers + 2.0), stages)
+        yield layers._replace(broken=layers.broken & ~balanced)
     # Causal attention costs less at the start of a sequence: each device gets one part of each end.
     ends = np.where(plan.context > 1, 2.0 * plan.context, 1.0)
     yield _divides(job.sequence, ends, "tokens over both ends of a context")
@@ -56,7 +60,7 @@ def _shapes(plan: TrainingPlan, job: TrainingJob, system: System) -> Iterator[Ru
     yield _divides(plan.global_batch, plan.data * plan.microbatch, "sequences over microbatches")
 
 
-def _choices(plan: TrainingPlan) -> Iterator[Rule]:
+def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
     yield Rule(
         (plan.zero > 0) & (plan.replicas < 2),
         "ZeRO stage {has:g} shares among replicas, but there is only {needs:g}",
@@ -83,7 +87,7 @@ def _choices(plan: TrainingPlan) -> Iterator[Rule]:
         plan.pipeline,
     )
     yield Rule(
-        interleaved & ~_whole(plan.microbatches, plan.pipeline),
+        interleaved & ~_whole(plan.microbatches, plan.pipeline) & (not uneven),
         "{has:g} microbatches are no multiple of {needs:g} stages, as interleaving requires",
         plan.microbatches,
         plan.pipeline,

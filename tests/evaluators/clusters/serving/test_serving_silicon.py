@@ -56,16 +56,16 @@ def test_half_of_the_dense_points_are_met_within_fifteen_percent_and_their_order
 
 @tables.needs(SERVICES)
 def test_models_with_experts_are_met_as_the_catalogue_tells():
-    """18.3 % at the median and .953, when they were first looked at."""
+    """11.8 % at the median and .952 (18.3 % and .953 when they were first looked at)."""
     errors, rank = judged(experts=True)
     assert len(errors) > 600
-    assert np.median(abs(errors)) == pytest.approx(0.183, abs=0.001)
+    assert np.median(abs(errors)) == pytest.approx(0.118, abs=0.001)
     assert rank >= 0.95
 
 
 @tables.needs(SERVICES)
 def test_services_with_prefill_replicas_of_their_own_are_met_within_fifteen_percent():
-    """13.2 % at the median and .948, when they were first looked at."""
+    """14.6 % at the median and .945 (13.2 % and .948 when they were first looked at)."""
     benchmark = loaded()
     found = benchmark.disaggregated_points(tables.ELSEWHERE)
     found = [point for point in found if not point.saturated]

@@ -26,7 +26,7 @@ from dse_evaluators.clusters.training.plan_inputs import READINGS, plans
 from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Habits, Rest, step
 from dse_evaluators.clusters.training.training import Training
-from dse_evaluators.clusters.training.training_plan import TrainingJob
+from dse_evaluators.clusters.training.training_plan import OFFLOADED, TrainingJob
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -49,7 +49,8 @@ designs = st.fixed_dictionaries(
         "recompute": st.sampled_from(["none", "selective", "full"]),
         "zero": st.sampled_from([0, 1, 2, 3]),
         "overlap": st.booleans(),
-        "offload": st.sampled_from(["none", "optimizer", "optimizer+weights"]),
+        "offload": st.sampled_from(OFFLOADED),
+        "gradient_format": st.sampled_from(["fp32", "bf16"]),
         "number_format": st.sampled_from(["bf16", "fp8"]),
     }
 )

@@ -1,0 +1,55 @@
+"""Number formats of the measured services of ai-dynamo/aiconfigurator, as inputs of our models.
+
+The table has a format for the GEMMs of all layers and one for those of routed experts. Three
+published checkpoints say more, and are followed: MiniMax-M2.5 in 8 bits has one scale for each
+128 x 128 weights in all its layers; gpt-oss and Kimi-K2.5 in 4 bits have only the routed experts in
+4 bits, and the others in 16. Devices without units of 4 bits widen them to bf16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FORMATS = {"": "bf16", "bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
+FORMATS |= {"nvfp4": "nvfp4", "int4_wo": "bf16"}
+WIDENED_BITS = {"int4_wo": 4.5, "nvfp4": 4.5, "mxfp4": 4.25}
+"""Bits of a weight with its share of the scale, where GEMMs widen it to 16 bits."""
+
+WITHOUT_FP4 = ("h100_sxm", "h200_sxm")
+IN_BLOCKS = ("minimax-m2",)
+"""Models whose only checkpoint in 8 bits has a scale for each block of weights."""
+
+ONLY_EXPERTS = {"gpt-oss-120b": "mxfp4", "kimi-k2": "int4_wo"}
+"""Format of the published weights of 4 bits, of models whose other layers have 16."""
+
+
+def read_formats(row: Mapping[str, str], model: str) -> dict[str, object]:
+    """Return the formats of a row's service as inputs of ``clusters.serving``.
+
+    Args:
+        row: a row of the table.
+        model: our name of its model.
+
+    Raises:
+        KeyError: a format of the row is unknown.
+    """
+    mode = row["gemm_quant_mode"]
+    number_format, of_experts = FORMATS[mode], FORMATS[row["moe_quant_mode"]]
+    found: dict[str, object] = {
+        "weight_format": number_format,
+        "kv_format": "bf16" if number_format == "bf16" else "fp8",
+    }
+    widened = mode == "int4_wo" or (mode == "nvfp4" and row["system"] in WITHOUT_FP4)
+    if model in ONLY_EXPERTS and (widened or mode == "nvfp4"):
+        own = ONLY_EXPERTS[model]
+        if widened:
+            return {**found, "weight_format": "bf16", "expert_bits": WIDENED_BITS[own]}
+        if own == "mxfp4":  # Kimi-K2.5 in nvfp4 is another checkpoint
+            return {**found, "weight_format": "bf16", "expert_format": number_format}
+    if widened:
+        return {**found, "weight_format": "bf16", "weight_bits": WIDENED_BITS[mode]}
+    if model in IN_BLOCKS and number_format == "fp8":
+        return {**found, "weight_format": "fp8_block"}
+    if row["moe_quant_mode"] and of_experts != number_format:
+        return {**found, "expert_format": of_experts}
+    return found

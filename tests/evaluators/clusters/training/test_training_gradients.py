@@ -1,0 +1,71 @@
+"""Width and place of gradients, and pipelines whose stages differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from dse.core.batch import Batch
+from dse_evaluators.clusters.training.training import Training
+
+PLAN = {"tp": 8, "pp": 4, "dp": 8, "microbatch": 1, "zero": 1}
+
+
+def metrics(plan, **options):
+    usual = {"model": "llama2-70b", "global_batch": 512}
+    found = Training(**usual | options).evaluate(Batch.of([PLAN | plan]))
+    assert not found.faults
+    return {name: values[0] for name, values in found.columns.items()}
+
+
+def reason(plan, **options):
+    usual = {"model": "llama2-70b", "global_batch": 512}
+    return Training(**usual | options).evaluate(Batch.of([PLAN | plan])).faults[0].reason
+
+
+def test_gradients_of_16_bits_take_half_the_memory_and_half_the_reduction():
+    wide, narrow = metrics({}), metrics({"gradient_format": "bf16"})
+    assert narrow["gradients_memory"] == pytest.approx(wide["gradients_memory"] / 2)
+    assert narrow["weights_memory"] == wide["weights_memory"]
+    # Gradients of 4 or 2 bytes and weights of 2: 6 or 4 bytes of each weight.
+    assert narrow["data_traffic"] == pytest.approx(wide["data_traffic"] * 4 / 6)
+    assert narrow["step_time"] < wide["step_time"]
+
+
+def test_offloaded_gradients_leave_those_of_two_layers():
+    far, farther = (
+        metrics({"offload": offload}) for offload in ("optimizer", "gradients+optimizer")
+    )
+    assert farther["gradients_memory"] == pytest.approx(far["gradients_memory"] * 2 / 20)
+    assert farther["optimizer_memory"] == far["optimizer_memory"]
+    assert farther["offload_time"] > far["offload_time"]
+
+
+def test_offloaded_optimizer_state_passes_through_two_layers():
+    near, far = metrics({}), metrics({"offload": "optimizer"})
+    assert far["optimizer_memory"] == pytest.approx(near["optimizer_memory"] * 2 / 20)
+
+
+def test_offloaded_gradients_count_in_the_host():
+    least = {"host_memory": 24e9}  # 3 GB a device: 2 GiB of optimizer state, 4.3 of gradients
+    assert metrics({"offload": "optimizer", "dp": 64}, **least)["step_time"] > 0
+    assert "share of its host" in reason({"offload": "gradients+optimizer", "dp": 64}, **least)
+
+
+def test_stages_may_have_one_layer_more_where_that_is_said():
+    plan = {"pp": 6, "dp": 4}
+    assert "layers over pipeline stages" in reason(plan)
+    longest, even = metrics(plan, uneven=True), metrics(PLAN | {"pp": 5, "dp": 4})
+    # 80 layers: 14 on the fullest of six stages, 16 on each of five.
+    assert longest["tensor_time"] == pytest.approx(even["tensor_time"] * 14 / 16)
+
+
+def test_interleaving_with_any_number_of_microbatches_where_that_is_said():
+    plan = {"interleave": 2, "dp": 8, "global_batch": 144}
+    options = {"model": "llama2-70b", "global_batch": None}
+    assert "no multiple of 4 stages" in reason(plan, **options)
+    assert metrics(plan, **options, uneven=True)["step_time"] > 0
+
+
+def test_stages_of_a_device_divide_its_layers_also_where_devices_differ():
+    plan = {"pp": 32, "interleave": 2, "tp": 2}
+    assert "layers of the fullest device" in reason(plan, uneven=True)
