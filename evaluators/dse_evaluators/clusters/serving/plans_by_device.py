@@ -17,7 +17,7 @@ from dse_evaluators.clusters.serving.engine import PLAIN
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
 from dse_evaluators.clusters.serving.run import Formats, ServingScenario
-from dse_evaluators.clusters.serving.serving_plan import SAME, SPELLINGS, Plans
+from dse_evaluators.clusters.serving.serving_plan import SAME, SPELLINGS, WEIGHT_ONLY, Plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,10 @@ def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
     expert_place, prefill_expert_place = (
         _own_place(batch, "expert_format", places, usual) for usual in (place, prefill_place)
     )
-    weight_bits, expert_bits = (
-        np.asarray(batch.get(name, 0.0), dtype=np.float64)
-        for name in ("weight_bits", "expert_bits")
+    stored = np.array([WEIGHT_ONLY.get(name, 0.0) for name in asked])
+    weight_bits = _bits(batch, "weight_bits", stored[place])
+    expert_bits = _bits(
+        batch, "expert_bits", np.where(expert_place == place, 0.0, stored[expert_place])
     )
     stored_alike = (expert_bits == 0) & (expert_place == place)
     found = Formats(
@@ -98,6 +99,12 @@ def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
         rows = np.flatnonzero(~np.array(known, dtype=bool)[each])
         faults |= {int(row): lacking[asked[each[row]]] for row in rows}
     return found, faults
+
+
+def _bits(batch: Batch, name: str, usual: Floats) -> Floats:
+    """Return the bits of a stored weight, (n,): the column's where above 0, else ``usual``."""
+    stated = np.asarray(batch.get(name, 0.0), dtype=np.float64)
+    return np.where(stated > 0, stated, usual)
 
 
 def _occurring(batch: Batch, name: str) -> Sequence[Value]:

@@ -96,8 +96,9 @@ class Serving(
     ``weight_bits`` and ``kv_bits``, where above 0, are the bits of a layer's weight and of a cached
     element in memory, including scales and indices: such weights are read in these bits and
     multiplied in ``weight_format``; kernels that dequantize narrower weights have separate
-    constants. Routed experts may have a format of their own, ``expert_format`` (``same``), and
-    ``expert_bits``; with 0 they have ``weight_bits`` where their format is the same.
+    constants. ``int4``, ``awq_int4``, ``gptq_int4`` and ``mxfp4`` are bf16 with their bits. Routed
+    experts may have a format of their own, ``expert_format`` (``same``), and ``expert_bits``; with
+    0 they have ``weight_bits`` where their format is the same.
     ``cost_per_token`` is the rent of all devices and present only where a price is known; carbon
     is that of their energy and their manufacture.
 

@@ -16,8 +16,20 @@ from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Read
 _COUNT = NumberInput(1, 1e9, whole=True)
 _OPTIONAL_COUNT = NumberInput(0, 1e9, default=0.0, whole=True)
 
-SPELLINGS: Mapping[Value, str] = {**{name: name for name in RECIPES}, "fp8_e4m3": "fp8"}
+MULTIPLIED: Mapping[Value, str] = {**{name: name for name in RECIPES}, "fp8_e4m3": "fp8"}
 """GEMM formats by input value: the names of ``RECIPES``, and the number format ``fp8_e4m3``."""
+
+WEIGHT_ONLY: Mapping[Value, float] = {
+    "int4": 4 + 16 / 128,
+    "awq_int4": 4 + (16 + 4) / 128,
+    "gptq_int4": 4 + (16 + 4) / 128,
+    "mxfp4": 4 + 8 / 32,
+}
+"""Bits per weight of formats that kernels dequantize to bf16: a scale of 16 bits for 128 weights,
+for AWQ and GPTQ also a zero point of 4 bits; for MXFP4 a scale of 8 bits for 32."""
+
+SPELLINGS: Mapping[Value, str] = {**MULTIPLIED, **dict.fromkeys(WEIGHT_ONLY, "bf16")}
+"""GEMM formats by input value, those of weights alone included."""
 
 SAME = "same"
 """Format of the weights of prefill replicas, or of experts: that of the others."""
@@ -33,7 +45,7 @@ READINGS: Mapping[str, Reading] = {
     "redundant_experts": _OPTIONAL_COUNT,
     "draft_tokens": NumberInput(0, 64, default=0.0, whole=True),
     "weight_format": one_of(map(str, SPELLINGS), "bf16"),
-    "prefill_weight_format": one_of((SAME, *map(str, SPELLINGS)), SAME),
+    "prefill_weight_format": one_of((SAME, *map(str, MULTIPLIED)), SAME),
     "expert_format": one_of((SAME, *map(str, SPELLINGS)), SAME),
     "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "bf16"),
     "weight_bits": NumberInput(0, 64, default=0.0),

@@ -27,7 +27,7 @@ from dse_evaluators.clusters.serving.fabric import (
     devices_to_serve,
 )
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
-from dse_evaluators.clusters.serving.serving_plan import SPELLINGS
+from dse_evaluators.clusters.serving.serving_plan import MULTIPLIED
 from dse_evaluators.clusters.simulator.request_metrics import METRICS, LatencyLimits
 from dse_evaluators.clusters.simulator.server_settings import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
@@ -62,7 +62,7 @@ _READINGS: Mapping[str, Reading] = {
     "memory_share": NumberInput(0.01, 1, default=0.9),
     "block_size": NumberInput(1, 4096, default=16.0, whole=True),
     "policy": one_of(POLICIES, "chunked"),
-    "weight_format": one_of(map(str, SPELLINGS), "bf16"),
+    "weight_format": one_of(map(str, MULTIPLIED), "bf16"),
     "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "bf16"),
 }
 
@@ -213,7 +213,7 @@ class ServingSimulator(
             self._choices.check_values(values)
             return
         for name in values.get("device", ()) if self.device is None else self._sites:
-            formats = [SPELLINGS[value] for value in values.get("weight_format", ())]
+            formats = [MULTIPLIED[value] for value in values.get("weight_format", ())]
             self._sites[str(name)].check_formats(formats)
 
     def evaluate(self, batch: Batch) -> Metrics:

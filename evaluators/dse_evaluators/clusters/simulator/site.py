@@ -16,7 +16,7 @@ from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
-from dse_evaluators.clusters.serving.serving_plan import READINGS, SPELLINGS, plans
+from dse_evaluators.clusters.serving.serving_plan import MULTIPLIED, READINGS, plans
 from dse_evaluators.clusters.simulator.fleet import RequestLoad, run
 from dse_evaluators.clusters.simulator.request_metrics import (
     LatencyLimits,
@@ -129,7 +129,7 @@ class Site:
             self.device,
             self.fabric,
             devices=read["tp"],
-            formats=tuple(SPELLINGS[name] for name in asked),
+            formats=tuple(MULTIPLIED[name] for name in asked),
             place=batch.lookup("weight_format", places, places.get("bf16", 0.0)).astype(np.intp),
             cache_bytes=read["kv_format"],
         )
