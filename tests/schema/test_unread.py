@@ -185,6 +185,16 @@ def test_an_option_that_hides_a_parameter_which_others_read_is_refused(tmp_path)
     assert read(meant).warnings == ()
 
 
+def test_an_option_with_a_usual_value_is_left_to_the_space_by_null(tmp_path):
+    serving = "\n  s: {use: clusters.serving, model: llama3-8b}\nobjectives: [{minimize: s.tpot}]\n"
+    given = {"tp": "{ordinal: [1, 2]}", "batch": "{ordinal: [8]}"}
+    devices = {"device": "{choice: [h100-sxm, h200-sxm]}"}
+    path = written(tmp_path, {**given, **devices}, serving)
+    assert "write 'device: null' there, so that s reads the parameter" in refused(path)
+    path.write_text(path.read_text().replace("llama3-8b", "llama3-8b, device: null"))
+    assert read(path).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("entry", "problem", "hint"),
     [

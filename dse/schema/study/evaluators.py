@@ -198,16 +198,20 @@ class EvaluatorSet:
             )
         return found
 
-    def made_with(self, name: str, option: str, value: object) -> Evaluator:
-        """Create an evaluator with one option changed, or removed (``None``).
+    def made_with(self, name: str, option: str, stated: Mapping[str, object]) -> Evaluator:
+        """Create an evaluator with one option changed, or removed.
+
+        Args:
+            name: the evaluator's name in the study.
+            option: the option.
+            stated: what replaces it: ``{option: value}``, or nothing.
 
         Raises:
             DseError: the evaluator refuses the value, or requires the option.
         """
         spec = self._spec.evaluators[name]
         rest = {key: one for key, one in spec.options.items() if key != option}
-        changed = {**rest, **({} if value is None else {option: value})}
-        whole = EvaluatorSpec.model_validate({"use": spec.use, **changed})
+        whole = EvaluatorSpec.model_validate({"use": spec.use, **rest, **stated})
         return evaluator_of(whole, self._options(whole))
 
     def _make_evaluator(

@@ -35,7 +35,7 @@ class Readers:
         space_file: the document of the space, for the line numbers of its includes.
         bound: the study's evaluators.
         formulas: the names in objectives and constraints.
-        made: function that creates an evaluator with one option changed, or removed (``None``).
+        made: function that creates an evaluator with one option changed, or removed.
     """
 
     spec: StudySpec
@@ -43,7 +43,7 @@ class Readers:
     space: DesignSpace
     bound: Sequence[Bound]
     formulas: Collection[str]
-    made: Callable[[str, str, Any], Any]
+    made: Callable[[str, str, Mapping[str, object]], Any]
     space_file: SourceDocument
 
     def mistakes(self) -> Iterator[SpecError]:
@@ -194,17 +194,18 @@ class Readers:
     def _way(self, evaluator: str, option: str, name: str) -> str:
         """Return a hint on how to make an evaluator read the parameter; empty if impossible."""
         braces = f"{{{name}}}"
-        if self._reads(evaluator, option, braces, name):
+        if self._reads(evaluator, option, {option: braces}, name):
             return f"write '{option}: \"{braces}\"' there to use the value of each design"
-        if option in self.spec.evaluators[evaluator].options and self._reads(
-            evaluator, option, None, option
-        ):
+        stated = option in self.spec.evaluators[evaluator].options
+        if stated and self._reads(evaluator, option, {}, option):
             return f"remove the option, so that {evaluator} reads the parameter"
+        if self._reads(evaluator, option, {option: None}, option):
+            return f"write '{option}: null' there, so that {evaluator} reads the parameter"
         return ""
 
-    def _reads(self, evaluator: str, option: str, value: Any, name: str) -> bool:
+    def _reads(self, evaluator: str, option: str, stated: Mapping[str, object], name: str) -> bool:
         try:
-            return reads_any(self.made(evaluator, option, value), name)
+            return reads_any(self.made(evaluator, option, stated), name)
         except (DseError, TypeError, ValueError, AttributeError):
             return False  # the option is not text, or is required
 

@@ -19,7 +19,7 @@ from dse_evaluators.clusters.collectives import (
 )
 from dse_evaluators.clusters.fabrics import MeasuredFabric, is_measured
 from dse_evaluators.clusters.own_system import device_from, system_from
-from dse_evaluators.clusters.systems import InterNodeNetwork, System, system_of
+from dse_evaluators.clusters.systems import SYSTEMS, InterNodeNetwork, System, system_of
 
 
 class UsualDevice(str):
@@ -274,7 +274,9 @@ def fabric_of(device: str) -> ServingFabric:
     """
     like = _BORROWED.get(device, device)
     if like not in _MEASURED:
-        raise SpecError(f"no measured fabric for device {device}", hint=nearest(device, JOINED))
+        hosts = [name for name, one in SYSTEMS.items() if one.device == device]
+        hint = f"system: {hosts[0]}, in place of device" if hosts else nearest(device, JOINED)
+        raise SpecError(f"no measured fabric for device {device}", hint=hint)
     own, measured = device_of(device).link_bytes_per_s, device_of(like).link_bytes_per_s
     rate = own / measured if own is not None and measured is not None else 1.0
     return ServingFabric(name=_MEASURED[like], rate=rate)

@@ -31,6 +31,7 @@ from dse_evaluators.clusters.serving.fabric import (
     USUAL_DEVICE,
     ServingFabric,
     devices_to_serve,
+    fabric_of,
 )
 from dse_evaluators.clusters.serving.model_accuracy import service_errors
 from dse_evaluators.clusters.serving.plans_by_device import Fleet
@@ -217,6 +218,9 @@ class Serving(
             self._choices.check_values(values)
             return
         services = self._fleet.services
+        for name in map(str, values.get("device", ()) if self.device is None else ()):
+            if name in DEVICES:
+                fabric_of(name)  # raises if none was measured, and names a system with the device
         super().check_values(values)
         for name in ("expert_format", "expert_bits"):
             if set(values.get(name, ())) - {SAME, 0} and transformer_of(self.model).experts <= 1:
