@@ -218,19 +218,19 @@ class Serving(
             self._choices.check_values(values)
             return
         services = self._fleet.services
-        for name in map(str, values.get("device", ()) if self.device is None else ()):
-            if name in DEVICES:
-                fabric_of(name)  # raises if none was measured, and names a system with the device
+        devices = [] if self.device is not None else list(map(str, values.get("device", ())))
+        for name in DEVICES.keys() & devices:
+            fabric_of(name)  # raises if none was measured, and names a system with the device
         super().check_values(values)
         for name in ("expert_format", "expert_bits"):
             if set(values.get(name, ())) - {SAME, 0} and transformer_of(self.model).experts <= 1:
                 raise SpecError(f"{name} of a model without experts", hint=f"leave {name} out")
-        for name in map(str, values.get("device", ())):
+        for name in devices:
             services[name].upkeep.dollars(np.zeros(1))  # raises if the device has no price
-        columns = ("weight_format", "prefill_weight_format", "expert_format")
-        asked = [text for column in columns for text in values.get(column, ())]
-        for text in asked if len(services) == 1 else ():
-            if text != SAME:
+        if len(services) == 1:
+            columns = ("weight_format", "prefill_weight_format", "expert_format")
+            asked = {text for column in columns for text in values.get(column, ())}
+            for text in asked - {SAME}:
                 rate_of(next(iter(services.values())).device, SPELLINGS[text])
 
     def evaluate(self, batch: Batch) -> Metrics:
