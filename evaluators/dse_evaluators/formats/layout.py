@@ -41,10 +41,10 @@ def option_of(span: Span) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLayout:
-    """Layout of a tensor as rows along the axes of scaling, each row cut into blocks of values.
+    """Layout of a tensor as rows, each cut into blocks of neighbouring values that share a scale.
 
-    With ``short``, the last block of a row may be shorter than the others; it is padded with zeros,
-    which are never stored.
+    With ``of(..., short=True)`` the length of a row need not be a multiple of the block size: its
+    last block is padded with zeros for computing, and the zeros are not stored.
     """
 
     shape: tuple[int, ...]

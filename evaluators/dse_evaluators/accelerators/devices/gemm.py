@@ -128,7 +128,7 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         return gather_parts(len(batch), self.provides, parts)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
-        """Return the errors of the metrics of n products, by metric, on measured products."""
+        """Return, by metric, the model's error for each of n GEMMs, as found on measured GEMMs."""
         usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
         parts = []
         for words, rows in groups(batch, usual):

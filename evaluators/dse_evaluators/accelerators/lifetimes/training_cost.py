@@ -168,9 +168,10 @@ def _forward_steps(step: TrainingStepCost) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReversibleTraining:
-    """Training step of n networks of equal blocks, the first ``reversible`` of them reversible.
+    """Training step of n networks of ``blocks`` equal blocks each.
 
-    The first blocks are those whose activations an ordinary network must keep longest.
+    In each network the first ``reversible`` blocks are reversible: those whose activations an
+    ordinary network must keep longest.
     """
 
     blocks: int

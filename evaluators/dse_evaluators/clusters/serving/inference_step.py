@@ -145,7 +145,7 @@ class _Layers:
 def _layers(
     share: ModelSharding, tokens: StepTokens, engine: Engine, fabric: ServingFabric
 ) -> _Layers:
-    """Return the cost of all layers of a kind, which is ``share.model``."""
+    """Return the total cost of all layers of one type, which ``share.model`` describes."""
     fed = experts.engine_of(share.model, engine)
     feeding = experts.products(share, tokens.all, fed)
     others = (

@@ -35,12 +35,12 @@ def round_kept(weight: Single, text: str, places: MaskCode) -> Record:
 
 
 def of_kept_codes(form: Format, encoded: Encoded, places: Record, shape: tuple[int, ...]) -> Record:
-    """Return the record of an encoded table, without the codes of the weights that are zero.
+    """Return a compressed matrix: its mask, all scales, and the codes of nonzero weights only.
 
     Args:
         form: the number format.
-        encoded: all codes and scales of the table.
-        places: record of the mask, (rows, columns).
+        encoded: codes and scales of the whole matrix.
+        places: compressed mask of the nonzero weights, (rows, columns).
         shape: shape of the layer's weights.
     """
     kept = encoded.codes.reshape(encoded.shape)[mask_of(places)]

@@ -24,12 +24,13 @@ def read_language_model(
 
     Args:
         origin: a folder with ``config.json``, the file itself, or ``{like: NAME, FIELD: value}``.
-        keys: the keys of a named language model: ``prefill`` or ``decode``, or ``tokens`` of an
-            encoder, and ``batch``.
+        keys: numbers of tokens, as ``prefill`` or ``decode``, or ``tokens`` of an encoder, and of
+            sequences, as ``batch``.
         label: name of the model for messages.
 
     Raises:
-        SpecError: the file cannot be read, its model has no fixed layers, or a key is unknown.
+        SpecError: the file cannot be read, a layer of the model is no fixed list of matrix products
+            (experts, states), or a key is unknown.
     """
     model = _read_sizes(origin) if isinstance(origin, Path) else transformer_of(origin, "workload")
     if model.window_layers:
