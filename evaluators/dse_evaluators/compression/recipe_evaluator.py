@@ -77,7 +77,8 @@ class ByRecipe:
             arrays ``(inputs, targets)``.
         quality: quality metrics of a model of yours: ``accuracy``, ``top-5``, ``auc``, ``f1``,
             ``mse``, ``perplexity``, ``bits_per_character``, ``loss``, ``cosine`` (to the
-            uncompressed model; the default), a function, or a list of them.
+            uncompressed model; the default), a function, or a list of them; ``{metrics: [loss],
+            outputs: probabilities}`` if the model ends in a softmax or a sigmoid.
         device: ``cpu``, ``cuda``, or ``auto`` (``cuda`` where there is one), for a model of yours
             that PyTorch runs; layers are compressed on the CPU.
         rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed: random rotation of a
