@@ -35,6 +35,7 @@ from dse_evaluators.workloads.own.own_model import (
     run_on,
 )
 from dse_evaluators.workloads.resampling import RESAMPLES
+from dse_evaluators.workloads.trained_models import trained_weights
 from dse_evaluators.workloads.workload import Split, check_split
 
 SIZES: Mapping[str, Metric] = {
@@ -214,6 +215,10 @@ class ByRecipe:
         return compress_folder(
             folder, recipe, tokens, others=others, rotation=rotation, sequential=sequential
         )
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hash of the model's weights, if this machine trains them."""
+        return trained_weights(self._model)
 
     def test_evaluator(self) -> Evaluator | None:
         """Return an evaluator of the same metrics on the split ``test``, with resamples."""
