@@ -67,7 +67,7 @@ def _list_files(folder: Path, model: str) -> dict[str, list[int]]:
 
 
 def _read_note(path: Path) -> dict[str, Any]:
-    """Return what a note says; empty if it is missing or damaged."""
+    """Return the content of a note; empty if it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

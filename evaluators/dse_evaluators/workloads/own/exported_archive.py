@@ -45,7 +45,7 @@ Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTensor:
+class ExportedTensor:
     """Tensor of an archive: its bytes, and how a tensor lies in them.
 
     ``sizes``, ``strides`` and ``offset`` count elements of the type, which is named as in numpy, or
@@ -86,7 +86,7 @@ class ExportedArchive:
 
     graph: Mapping[str, Any]
     signature: Mapping[str, Any]
-    tensors: Mapping[str, StoredTensor]
+    tensors: Mapping[str, ExportedTensor]
 
 
 def read_archive(path: Path) -> ExportedArchive:
@@ -120,7 +120,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> ExportedArchive:
     if any(info.compress_type != zipfile.ZIP_STORED for info in entries.values()):
         _fail(path, "is compressed, which torch.export.save does not do")
     module = _read_json(archive, entries, _MODEL, path)["graph_module"]
-    tensors: dict[str, StoredTensor] = {}
+    tensors: dict[str, ExportedTensor] = {}
     for kind, folder in _FOLDERS.items():
         named = f"{folder}model_{kind}_config.json"
         if named in entries:
@@ -157,7 +157,7 @@ def _content(
     return archive.read(entries[name])
 
 
-def _tensor(entry: Mapping[str, Any], content: bytes, label: str) -> StoredTensor:
+def _tensor(entry: Mapping[str, Any], content: bytes, label: str) -> ExportedTensor:
     meta = entry["tensor_meta"]
     element = ELEMENT_TYPES.get(meta["dtype"])
     if element is None or meta["layout"] != _STRIDED:
@@ -165,7 +165,7 @@ def _tensor(entry: Mapping[str, Any], content: bytes, label: str) -> StoredTenso
             f"{label} has an element type or a layout that is not read",
             hint="export the model in single precision: net.float()",
         )
-    return StoredTensor(
+    return ExportedTensor(
         content=content,
         element=element,
         sizes=tuple(int(one["as_int"]) for one in meta["sizes"]),

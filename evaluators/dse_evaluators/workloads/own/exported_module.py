@@ -14,7 +14,7 @@ from dse_evaluators.workloads.own.exported_archive import (
     AGAIN,
     ELEMENT_TYPES,
     ExportedArchive,
-    StoredTensor,
+    ExportedTensor,
     read_archive,
 )
 from dse_evaluators.workloads.own.exported_operators import is_check, operator_of, works_in_place
@@ -121,7 +121,7 @@ class ExportedModule(nn.Module):
         return result
 
     def _add_input(
-        self, spec: Mapping[str, Any], tensors: Mapping[str, StoredTensor], used: set[str]
+        self, spec: Mapping[str, Any], tensors: Mapping[str, ExportedTensor], used: set[str]
     ) -> None:
         """Register a parameter, a buffer or a constant of the signature, or note an input."""
         ((kind, entry),) = spec.items()
