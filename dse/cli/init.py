@@ -58,7 +58,8 @@ def init(
     model: Annotated[
         str | None,
         typer.Option(
-            help="A model to compress: net.onnx, a folder, or net.py:make.", show_default=False
+            help="A model to compress: net.onnx, net.pt2, a folder, or net.py:make.",
+            show_default=False,
         ),
     ] = None,
     data: Annotated[

@@ -10,6 +10,7 @@ from dse.core.design import Design
 from dse.core.trial import Asked, Event, State, Trial
 from dse.core.user_events import carry_user_events
 from dse.errors import StudyError
+from dse.evaluation.recorded_weights import check_weights, read_weights
 from dse.interop.archive.study_record import Record
 
 _FIXED = ("use", "options", "version", "reads")
@@ -47,10 +48,11 @@ def merge_records(
         by: name recorded in place of the optimizer that proposed the imported trials.
 
     Raises:
-        StudyError: a space or an evaluator differs from the first study's.
+        StudyError: a space, an evaluator or the trained weights of a model differ.
     """
     for record, identity in zip(records[1:], identities[1:], strict=True):
         _check_alike(records[0].study, record.study, identities[0], identity)
+    weights = _merge_weights(records)
     best: dict[Design, Trial] = {}
     owners: dict[Design, set[int]] = {}
     unlike: set[Design] = set()
@@ -70,7 +72,7 @@ def merge_records(
         text += f", {len(unlike)} of these with unlike numbers: the first are kept"
     event = Event(kind="carried", text=text)
     asked = Asked(first=0, count=len(best), by=by)
-    record = _record(records[0], name, list(best.values()), sources)
+    record = _record(records[0], name, list(best.values()), sources, weights)
     events = (event, *_merge_user_events(records, best))
     record = replace(record, events=events, asks=(asked,))
     return Merged(record=record, shared=shared, unlike=len(unlike))
@@ -86,7 +88,23 @@ def _merge_user_events(records: Sequence[Record], designs: Iterable[Design]) -> 
     return found
 
 
-def _record(first: Record, name: str, found: Sequence[Trial], sources: str) -> Record:
+def _merge_weights(records: Sequence[Record]) -> dict[str, str]:
+    """Return the hashes of trained weights by the name of the model.
+
+    Raises:
+        StudyError: two studies were measured with other weights of a model.
+    """
+    found: dict[str, str] = {}
+    for record in records:
+        own = read_weights(record.drivers, record.spec)
+        check_weights(records[0].study, found, own, place=f"in the study {record.study!r}")
+        found |= own
+    return found
+
+
+def _record(
+    first: Record, name: str, found: Sequence[Trial], sources: str, weights: Mapping[str, str]
+) -> Record:
     trials = tuple(
         Trial(
             number=number,
@@ -101,7 +119,14 @@ def _record(first: Record, name: str, found: Sequence[Trial], sources: str) -> R
     return replace(
         first,
         study=name,
-        spec={**first.spec, "carried": {"from": sources, "trials": len(trials)}},
+        spec={
+            **first.spec,
+            "carried": {
+                "from": sources,
+                "trials": len(trials),
+                **({"weights": dict(weights)} if weights else {}),
+            },
+        },
         trials=trials,
         finished_order=tuple(range(len(trials))),
         attempts=(),

@@ -87,6 +87,7 @@ from dse.protocols.storage import (
     SupportsSummaries,
     TrialStorage,
 )
+from dse.protocols.trained_weights import HasTrainedWeights, weights_trained_for
 
 __all__ = [
     "COHERENT",
@@ -123,6 +124,7 @@ __all__ = [
     "HasNotes",
     "HasRegression",
     "HasTestSplit",
+    "HasTrainedWeights",
     "HeldOutError",
     "InputDescription",
     "InputImportance",
@@ -165,5 +167,6 @@ __all__ = [
     "started_programs",
     "traits_of",
     "user_options",
+    "weights_trained_for",
     "written_formulas_of",
 ]

@@ -11,6 +11,7 @@ from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import Event, Trial
 from dse.evaluation.pipeline import MeasurementCache, Pipeline
 from dse.evaluation.provenance import provenance
+from dse.evaluation.recorded_weights import check_weights, hash_weights, read_weights
 from dse.optimizers.auto import executor_for, needs_cost, optimizer_for
 from dse.optimizers.bayesian.front_completion import worthwhile
 from dse.protocols import (
@@ -137,18 +138,27 @@ class StudyRun:
         """Register as a driver of the study for the duration of the block, and read its record."""
         self.plan.pipeline.may_start = True
         facts = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
+        facts |= hash_weights(one.evaluator for one in self.plan.pipeline.bound)
         self._retrying = retry_calls(
             self.storage, patience_s=self.patience_s, on_notice=self.on_notice
         )
         with Lease(
             self._retrying, self.name, provenance=facts, lease_s=self.lease_s
         ) as self._lease:
+            self._check_weights()
             self._ledger = TrialHistory(self._retrying, self.name)
             self._ledger.read()
             stored = store_spools(self._ledger, self.plan.retries)
             if stored:
                 self.on_notice(f"stored {stored} outcomes that could not be stored before")
             yield
+
+    def _check_weights(self) -> None:
+        """Raise StudyError if models were trained to other weights than those of the study."""
+        drivers = sorted(self._retrying.drivers(self.name), key=lambda one: one.id)
+        began = read_weights(drivers, self.storage.spec(self.name))
+        here = read_weights([one for one in drivers if one.id == self._lease.id], None)
+        check_weights(self.name, began, here, place="here")
 
     def _measure_baselines(self) -> None:
         """Measure the baselines to which objectives are relative.

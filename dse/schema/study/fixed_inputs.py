@@ -25,6 +25,7 @@ from dse.protocols import (
     is_pure,
     missing_reason,
     started_programs,
+    weights_trained_for,
     written_formulas_of,
 )
 from dse.schema.models import Scalar
@@ -71,6 +72,10 @@ class FixedInputs:
         It is determined on first use, as this may import a user's function.
         """
         return is_pure(self.evaluator)
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hashes of the weights that this machine trains for the wrapped evaluator."""
+        return weights_trained_for(self.evaluator)
 
     def evaluate(self, batch: Batch) -> Metrics:
         return self.evaluator.evaluate(_with_values(batch, self.values))

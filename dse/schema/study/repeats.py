@@ -18,6 +18,7 @@ from dse.protocols import (
     is_pure,
     missing_reason,
     started_programs,
+    weights_trained_for,
 )
 from dse.schema.models import ReplicatesSpec
 from dse.schema.study.fixed_inputs import reads_any
@@ -79,6 +80,10 @@ class Replicated:
         if isinstance(self._evaluator, ChecksValues):
             every = range(self._spec.count)
             self._evaluator.check_values({**values, self._spec.seed_input: every})
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hashes of the weights that this machine trains for the wrapped evaluator."""
+        return weights_trained_for(self._evaluator)
 
     def evaluate(self, batch: Batch) -> Metrics:
         found = [self._replicate(batch, number) for number in range(self._spec.count)]

@@ -17,6 +17,8 @@ _FILE = "file"
 _LIKE = "like"
 """Key of a mapping that names what it changes: a built-in name, or a file of the user."""
 
+_METRICS = "metrics"
+"""Key of a mapping that names quality metrics, which may be functions of the user's own file."""
 
 _KINDS = ("onnx:",)
 """Prefixes of a path that state the kind of its file: ``onnx:net.onnx,batch=1``."""
@@ -30,8 +32,8 @@ def resolve_user_option(value: Any, study_file: Path, objects: Mapping[str, Any]
 
     A text is a path if it has a slash or an ending such as ``.onnx``, or follows ``onnx:``; other
     texts are names. Settings may follow a path, as in ``net.onnx:tokens=128``. In a
-    mapping, ``file`` is a path, ``python`` a path with a function's name, and ``like`` a text or a
-    mapping of the same kinds.
+    mapping, ``file`` is a path, ``python`` a path with a function's name, and ``like`` and
+    ``metrics`` are texts, mappings or lists of the same kinds.
 
     Args:
         value: the value of the option.
@@ -45,13 +47,20 @@ def resolve_user_option(value: Any, study_file: Path, objects: Mapping[str, Any]
         return _resolve_text(value, study_file, objects)
     if isinstance(value, list):
         return [resolve_user_option(one, study_file, objects) for one in value]
-    if not isinstance(value, Mapping):
-        return value
+    if isinstance(value, Mapping):
+        return _resolve_mapping(value, study_file, objects)
+    return value
+
+
+def _resolve_mapping(
+    value: Mapping[Any, Any], study_file: Path, objects: Mapping[str, Any]
+) -> dict[Any, Any]:
     found = dict(value)
     if isinstance(found.get(_FILE), str):
         found[_FILE] = str(resolve_path(found[_FILE], study_file))
-    if _LIKE in found:
-        found[_LIKE] = resolve_user_option(found[_LIKE], study_file, objects)
+    for key in (_LIKE, _METRICS):
+        if key in found:
+            found[key] = resolve_user_option(found[key], study_file, objects)
     function = found.get(_FUNCTION)
     if isinstance(function, str) and function in objects:
         found[_FUNCTION] = objects[function]

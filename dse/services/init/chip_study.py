@@ -127,7 +127,7 @@ def workload_text(
     """
     first: SpecError | None = None
     option: object
-    is_folder = isinstance(value, str) and not value.endswith(".onnx")
+    is_folder = isinstance(value, str) and not value.endswith((".onnx", ".pt2"))
     for more, suffix in _token_forms(shapes) if is_folder else _input_forms(shapes):
         if isinstance(value, Mapping):
             option, written = {**value, **more}, f"{text[:-1]}, {suffix}}}" if suffix else text

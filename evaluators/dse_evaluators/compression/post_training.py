@@ -17,6 +17,7 @@ from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.readings import check_readings
 from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.resampling import RESAMPLES
+from dse_evaluators.workloads.trained_models import trained_weights
 from dse_evaluators.workloads.workload import Split, check_split
 
 MODELS = ("digits-cnn",)
@@ -126,6 +127,10 @@ class PostTraining:
             count=RESAMPLES,
             uncertain=("latency",),
         )
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hash of the model's weights, if this machine trains them."""
+        return trained_weights(self.model)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
         return self._measure(design)[0]

@@ -35,6 +35,7 @@ from dse_evaluators.workloads.own.own_model import (
     run_on,
 )
 from dse_evaluators.workloads.resampling import RESAMPLES
+from dse_evaluators.workloads.trained_models import trained_weights
 from dse_evaluators.workloads.workload import Split, check_split
 
 SIZES: Mapping[str, Metric] = {
@@ -77,7 +78,8 @@ class ByRecipe:
             arrays ``(inputs, targets)``.
         quality: quality metrics of a model of yours: ``accuracy``, ``top-5``, ``auc``, ``f1``,
             ``mse``, ``perplexity``, ``bits_per_character``, ``loss``, ``cosine`` (to the
-            uncompressed model; the default), a function, or a list of them.
+            uncompressed model; the default), a function, or a list of them; ``{metrics: [loss],
+            outputs: probabilities}`` if the model ends in a softmax or a sigmoid.
         device: ``cpu``, ``cuda``, or ``auto`` (``cuda`` where there is one), for a model of yours
             that PyTorch runs; layers are compressed on the CPU.
         rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed: random rotation of a
@@ -213,6 +215,10 @@ class ByRecipe:
         return compress_folder(
             folder, recipe, tokens, others=others, rotation=rotation, sequential=sequential
         )
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hash of the model's weights, if this machine trains them."""
+        return trained_weights(self._model)
 
     def test_evaluator(self) -> Evaluator | None:
         """Return an evaluator of the same metrics on the split ``test``, with resamples."""

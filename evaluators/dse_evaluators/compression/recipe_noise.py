@@ -17,6 +17,7 @@ from dse_evaluators.compression.layer_sums import sum_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.trained_models import trained_weights
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -100,6 +101,10 @@ class Noise:
         noise = sums[0] / sums[1].clip(min=1)
         decibels = -10 * np.log10(noise.clip(min=_LEAST))
         return Metrics(columns={"noise": noise, "sqnr_db": decibels}, faults=faults)
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hash of the model's weights, if this machine trains them."""
+        return trained_weights(self._model)
 
     def _noise(self, layer: str, recipe: str) -> tuple[float, float]:
         """Return a layer's relative squared error, and 1, the layer's weight in the mean."""

@@ -33,6 +33,7 @@ from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.own.drawn_examples import draw_examples
 from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.trained_models import trained_weights
 from dse_evaluators.workloads.workload import Split, check_split
 
 OVERHEAD: Mapping[str, Metric] = {
@@ -203,6 +204,10 @@ class BitFlips:
         if self.rate is not None:
             raise SpecError("layers are ranked by single flips", hint="leave out rate")
         return rank_layers(self._measure_layers(design))
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hash of the model's weights, if this machine trains them."""
+        return trained_weights(self._model)
 
     def _measure_design(self, design: Mapping[str, Value]) -> Found:
         overheads = self._overheads(design)  # first: it checks that formats have the protections

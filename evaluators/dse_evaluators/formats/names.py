@@ -84,6 +84,9 @@ def _family(name: str) -> FormatFamily:
         close = re.search("'(.*)'", hint)
         if close:
             hint = f"did you mean {heads[close[1]]!r}?"
+        first, comma, rest = name.partition(",")
+        if comma and first in heads:
+            hint = f"settings follow a colon: {first}:{rest}"
         raise SpecError(f"there is no number format {name!r}", hint=hint)
     if not low <= int(bits[1]) <= high:
         width = min(max(int(bits[1]), low), high)

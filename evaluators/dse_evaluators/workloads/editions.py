@@ -19,7 +19,8 @@ def edition_of(model: ModelRef) -> str:
     """Return a hash of a model's shapes, its assets and its shipped file of weights, if any.
 
     Networks that are trained on first use have no file of weights; their shapes and data are
-    hashed. The edition of a model of the user covers its file or weights, and its data.
+    hashed, and the drivers of a study record their weights (see ``trained_models``). The edition of
+    a model of the user covers its file or weights, and its data.
 
     Raises:
         PluginError: there is no such model.

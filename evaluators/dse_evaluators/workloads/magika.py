@@ -27,7 +27,7 @@ from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 _MODEL = Path("magika") / "models" / "standard_v3_3"
 _NET = "jax2tf_get_logits_/pjit_get_logits_/MagikaV2/"
-_NAMES: Mapping[str, str] = {
+STORED_NAMES: Mapping[str, str] = {
     "embed.weight": "jax2tf_get_logits_/Const:0",
     "embed.bias": f"{_NET}Dense_0/Reshape:0",
     "norm0.weight": f"{_NET}LayerNorm_0/Reshape_2:0",
@@ -39,6 +39,8 @@ _NAMES: Mapping[str, str] = {
     "dense.weight": "jax2tf_get_logits_/Const_24:0",
     "dense.bias": f"{_NET}Dense_1/Reshape:0",
 }
+"""Name of each parameter in the published ONNX file, by its name in this workload."""
+
 _TURNED = ("embed.weight", "dense.weight")  # an ONNX matrix product has (inputs, outputs)
 _LAYER_INPUTS = (f"{_NET}Conv_0/Conv2D__120:0", f"{_NET}LayerNorm_1/AddV2_1:0")
 _TAPS = 5  # kernel width of the convolution
@@ -67,7 +69,9 @@ class Magika:
         folder = asset_folder("magika") / _MODEL
         config = json.loads((folder / "config.min.json").read_text())
         self.model = read_model(folder / "model.onnx")
-        arrays = dict(zip(_NAMES, initializers(self.model, tuple(_NAMES.values())), strict=True))
+        arrays = dict(
+            zip(STORED_NAMES, initializers(self.model, tuple(STORED_NAMES.values())), strict=True)
+        )
         self.parameters: Parameters = _transpose_matrices(arrays)
         window = Window(
             beginning=config["beg_size"],
@@ -92,7 +96,7 @@ class Magika:
             if array.shape != self.parameters[name].shape:
                 raise EvaluationError(f"magika's {name} cannot have the shape {array.shape}")
         arrays = _transpose_matrices(parameters)
-        return with_initializers(self.model, {_NAMES[name]: arrays[name] for name in arrays})
+        return with_initializers(self.model, {STORED_NAMES[name]: arrays[name] for name in arrays})
 
     def calibration(self) -> Mapping[str, Single]:
         """Return the inputs of each layer on the calibration files, by name of the layer's weights.

@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +58,26 @@ def _read_arrays(path: Path, shapes: Shapes) -> Arrays | None:
     return arrays if sound else None
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file into the cache atomically.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    _write_whole(path, lambda file: file.write(text.encode()))
+
+
 def _write(path: Path, arrays: Arrays) -> None:
+    _write_whole(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+
+
+def _write_whole(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """Write a file atomically: other processes see the old file or the complete new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".draft")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            fill(file)
             file.flush()
             os.fsync(file.fileno())
         Path(draft).replace(path)

@@ -1,8 +1,13 @@
-"""The built-in networks as a user would bring them: as modules, ONNX files and safetensors."""
+"""The built-in networks as a user would bring them: as modules, ONNX files and safetensors.
+
+Their parameters have the names of the built-in ones, which are stored and count in ``size``;
+but PyTorch calls the matrix of a layer ``weight``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dse_evaluators.workloads import judging, minilm
+from dse_evaluators.workloads import judging, magika, minilm
 from dse_evaluators.workloads.character_lm import _STARTS, CONTEXT
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.models import workload_of
@@ -52,38 +57,32 @@ class Characters(nn.Module):
 
     def __init__(self, parameters: Mapping[str, np.ndarray]) -> None:
         super().__init__()
-        tensors = {name: torch.tensor(array) for name, array in parameters.items()}
-        self.embed = nn.Embedding.from_pretrained(tensors["embed"], freeze=False)
-        self.norms = nn.ParameterDict(
-            {name.replace(".", "-"): one for name, one in tensors.items() if one.dim() == 1}
-        )
-        names = [name for name in tensors if tensors[name].dim() == 2 and name != "embed"]
-        self.linears = nn.ModuleDict(
-            {name.replace(".", "-"): _linear(tensors[name]) for name in names}
-        )
+        for name, array in parameters.items():
+            _store(self, name, torch.tensor(array), is_layer=array.ndim == 2)
 
     def forward(self, codes: Tensor) -> Tensor:
         stream = self.embed(codes)
         for block in range(3):
-            signal = self._normalize(f"blocks-{block}-attention-norm", stream)
-            stream = stream + self._attend(f"blocks-{block}-attention", signal)
-            signal = self._normalize(f"blocks-{block}-ffn-norm", stream)
-            wide = functional.gelu(self.linears[f"blocks-{block}-ffn-up"](signal))
-            stream = stream + self.linears[f"blocks-{block}-ffn-down"](wide)
-        return self.linears["head"](self._normalize("norm", stream))
+            name = f"blocks.{block}"
+            signal = self._normalize(f"{name}.attention.norm", stream)
+            stream = stream + self._attend(f"{name}.attention", signal)
+            signal = self._normalize(f"{name}.ffn.norm", stream)
+            wide = functional.gelu(self.get_submodule(f"{name}.ffn.up")(signal))
+            stream = stream + self.get_submodule(f"{name}.ffn.down")(wide)
+        return self.head(self._normalize("norm", stream))
 
     def _attend(self, name: str, signal: Tensor) -> Tensor:
         count, length, _ = signal.shape
-        mixed = self.linears[f"{name}-qkv"](signal).view(count, length, 3, -1, 32)
+        mixed = self.get_submodule(f"{name}.qkv")(signal).view(count, length, 3, -1, 32)
         queries, keys, values = mixed.permute(2, 0, 3, 1, 4)
         found = functional.scaled_dot_product_attention(
             _rotate(queries), _rotate(keys), values, is_causal=True
         )
-        return self.linears[f"{name}-out"](found.transpose(1, 2).flatten(2))
+        return self.get_submodule(f"{name}.out")(found.transpose(1, 2).flatten(2))
 
     def _normalize(self, name: str, stream: Tensor) -> Tensor:
         power = stream.square().sum(-1, keepdim=True) / 96
-        return stream * torch.rsqrt(power + 1e-5) * self.norms[name]
+        return stream * torch.rsqrt(power + 1e-5) * attrgetter(name)(self)
 
 
 def _rotate(heads: Tensor) -> Tensor:
@@ -95,7 +94,7 @@ def _rotate(heads: Tensor) -> Tensor:
 
 
 class Ratings(nn.Module):
-    """Recommender of two inputs; its outputs are the logits of disliked (0) and liked."""
+    """Recommender of two inputs; its output is the log odds that the user likes the movie."""
 
     def __init__(self, parameters: Mapping[str, np.ndarray]) -> None:
         super().__init__()
@@ -115,8 +114,7 @@ class Ratings(nn.Module):
         products = vectors @ vectors.transpose(1, 2)
         first, second = torch.triu_indices(vectors.shape[1], vectors.shape[1], offset=1)
         signal = torch.cat([vector, products[:, first, second]], dim=1)
-        odds = self.top3(torch.relu(self.top2(torch.relu(self.top1(signal)))))
-        return torch.cat([torch.zeros_like(odds), odds], dim=1)
+        return self.top3(torch.relu(self.top2(torch.relu(self.top1(signal)))))
 
 
 class Words(nn.Module):
@@ -124,15 +122,14 @@ class Words(nn.Module):
 
     def __init__(self, parameters: Mapping[str, np.ndarray]) -> None:
         super().__init__()
-        tensors = {name.replace(".", "-"): torch.tensor(x) for name, x in parameters.items()}
-        for name, tensor in tensors.items():
-            layer = name.removesuffix("-weight")
-            if tensor.dim() == 1 and "LayerNorm" in name:
-                self.register_parameter(name, nn.Parameter(tensor))
-            elif tensor.dim() == 2 and layer.endswith("embeddings"):
-                self.add_module(layer, nn.Embedding.from_pretrained(tensor, freeze=False))
-            elif tensor.dim() == 2:
-                self.add_module(layer, _linear(tensor, tensors[f"{layer}-bias"]))
+        for name, array in parameters.items():
+            layer = name.rpartition(".")[0]
+            if array.ndim == 2:
+                bias = parameters.get(f"{layer}.bias")
+                shift = None if bias is None else torch.tensor(bias)
+                _store(self, layer, torch.tensor(array), shift, is_layer=True)
+            elif "LayerNorm" in name:
+                _store(self, name, torch.tensor(array))
 
     def forward(self, input_ids: Tensor) -> Tensor:
         ids = input_ids[0].long()
@@ -143,35 +140,33 @@ class Words(nn.Module):
         return found[None]
 
     def _encode(self, ids: Tensor) -> Tensor:
-        places = self._layer("embeddings.position_embeddings").weight[: ids.shape[1]]
-        kinds = self._layer("embeddings.token_type_embeddings").weight[0]
-        stream = self._layer("embeddings.word_embeddings")(ids)
+        places = self.get_submodule("embeddings.position_embeddings").weight[: ids.shape[1]]
+        kinds = self.get_submodule("embeddings.token_type_embeddings").weight[0]
+        stream = self.get_submodule("embeddings.word_embeddings")(ids)
         stream = self._normalize("embeddings", stream + places + kinds)
         for block in range(6):
             name = f"encoder.layer.{block}"
             added = self._attend(f"{name}.attention", stream)
             stream = self._normalize(f"{name}.attention.output", stream + added)
-            wide = functional.gelu(self._layer(f"{name}.intermediate.dense")(stream))
-            added = self._layer(f"{name}.output.dense")(wide)
+            wide = functional.gelu(self.get_submodule(f"{name}.intermediate.dense")(stream))
+            added = self.get_submodule(f"{name}.output.dense")(wide)
             stream = self._normalize(f"{name}.output", stream + added)
         return functional.normalize(stream.mean(1), dim=-1)
 
     def _attend(self, name: str, stream: Tensor) -> Tensor:
         count, length, _ = stream.shape
         queries, keys, values = (
-            self._layer(f"{name}.self.{role}")(stream).view(count, length, 12, 32).transpose(1, 2)
+            self.get_submodule(f"{name}.self.{role}")(stream)
+            .view(count, length, 12, 32)
+            .transpose(1, 2)
             for role in ("query", "key", "value")
         )
         found = functional.scaled_dot_product_attention(queries, keys, values)
-        return self._layer(f"{name}.output.dense")(found.transpose(1, 2).flatten(2))
+        return self.get_submodule(f"{name}.output.dense")(found.transpose(1, 2).flatten(2))
 
     def _normalize(self, name: str, stream: Tensor) -> Tensor:
-        name = name.replace(".", "-")
-        gain, shift = (getattr(self, f"{name}-LayerNorm-{x}") for x in ("weight", "bias"))
+        gain, shift = (attrgetter(f"{name}.LayerNorm.{x}")(self) for x in ("weight", "bias"))
         return functional.layer_norm(stream, (384,), gain, shift, 1e-12)
-
-    def _layer(self, name: str) -> nn.Module:
-        return self.get_submodule(name.replace(".", "-"))
 
 
 class Sentences(nn.Module):
@@ -185,6 +180,28 @@ class Sentences(nn.Module):
         states = self.encoder(input_ids, attention_mask)
         mask = attention_mask[:, :, None]
         return functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
+
+
+def _store(
+    root: nn.Module,
+    name: str,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    is_layer: bool = False,
+) -> None:
+    """Register a layer, or a parameter, under a name with dots, which are modules in modules."""
+    *path, last = name.split(".")
+    for part in path:
+        if part not in dict(root.named_children()):
+            root.add_module(part, nn.Module())
+        root = root.get_submodule(part)
+    if not is_layer:
+        root.register_parameter(last, nn.Parameter(weight))
+    elif last.startswith("embed") or last.endswith("embeddings"):
+        root.add_module(last, nn.Embedding.from_pretrained(weight, freeze=False))
+    else:
+        root.add_module(last, _linear(weight, bias))
 
 
 def _linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
@@ -311,14 +328,35 @@ def words_again(split: str) -> Options:
 
 
 def shares_exported(folder: Path) -> Options:
-    """Return the classifier of files as its own ONNX file, and the logarithm as a metric's part."""
-    built_in = workload_of("magika")
+    """Return the classifier of files as its own ONNX file, whose outputs are probabilities.
 
-    def loss(shares: np.ndarray, labels: np.ndarray) -> float:
-        return judging.cross_entropy_nat(np.log(np.maximum(shares, np.float32(1e-12))), labels)
-
-    model = onnx.load_model_from_string(built_in.model)
-    return {**_files(model, folder), "quality": ["accuracy", "mismatch", loss]}
+    Its weights get the names of the built-in model; constants of one element, such as the 0.5 of
+    an activation function, are written into the graph, where they are no parameters.
+    """
+    model = onnx.load_model_from_string(workload_of("magika").model)
+    names = {stored: name for name, stored in magika.STORED_NAMES.items()}
+    held = {one.name: one for one in model.graph.initializer}
+    constants = [
+        onnx.helper.make_node(
+            "Constant", [], [name], value_float=onnx.numpy_helper.to_array(tensor).item()
+        )
+        for name, tensor in held.items()
+        if name not in names
+        and tensor.data_type == onnx.TensorProto.FLOAT
+        and np.prod(tensor.dims) == 1
+    ]
+    written = {node.output[0] for node in constants}
+    kept = [onnx.TensorProto.FromString(held[n].SerializeToString()) for n in held.keys() - written]
+    nodes = [onnx.NodeProto.FromString(one.SerializeToString()) for one in model.graph.node]
+    for tensor in kept:
+        tensor.name = names.get(tensor.name, tensor.name)
+    for node in nodes:
+        node.input[:] = [names.get(name, name) for name in node.input]
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.extend([*constants, *nodes])
+    model.graph.initializer.extend(kept)
+    quality = {"metrics": list(judging.CLASSIFIER), "outputs": "probabilities"}
+    return {**_files(model, folder), "quality": quality}
 
 
 def files_exported(folder: Path) -> Options:

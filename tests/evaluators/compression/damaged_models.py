@@ -6,7 +6,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,6 +14,12 @@ import torch
 from onnx import numpy_helper
 from torch import nn
 
+from tests.evaluators.compression.damaged_archives import (
+    ABSURD,
+    Damage,
+    exported_damages,
+    images,
+)
 from tests.evaluators.compression.own_models import (
     LLAMA,
     llama_weights,
@@ -23,17 +29,8 @@ from tests.evaluators.compression.own_models import (
 )
 
 KINDS = ("DOUBLE", "FLOAT16", "INT64", "STRING", "BFLOAT16", "UNDEFINED")
-ABSURD = (0, -1, 2**31, 2**70, 1e30, "16", True, [16], {}, float("nan"))
 SIZES = [key for key, value in LLAMA.items() if isinstance(value, int)]
 HEADERS = (0, 1, 7, 2**31, 2**40, 2**63, 2**64 - 1)
-
-
-class Damage(NamedTuple):
-    """A damaged model: what is wrong, and how it is written; it may still be sound by chance."""
-
-    name: str
-    write: Callable[[Path], tuple[Any, Any]]
-    may_run: bool = False
 
 
 class Bomb:
@@ -55,6 +52,7 @@ def damages(network: bytes) -> Iterator[Damage]:
     rng = np.random.default_rng(7)
     yield from _onnx_bytes(network, rng)
     yield from _onnx_graphs(network)
+    yield from exported_damages(rng)
     yield from _safetensors_bytes(rng)
     yield from _safetensors_headers(rng)
     yield from _weights(rng)
@@ -70,11 +68,6 @@ def sound_network(folder: Path) -> bytes:
     net = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 2)).eval()
     write_onnx(folder / "net.onnx", net, torch.zeros(1, 1, 4, 4))
     return (folder / "net.onnx").read_bytes()
-
-
-def images() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(24, 1, 4, 4)).astype(np.float32), np.arange(24) % 2
 
 
 def tokens() -> np.ndarray:

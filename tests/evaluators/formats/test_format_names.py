@@ -32,6 +32,7 @@ def test_spaces_and_capitals_do_not_count():
         ("fp:e9m3", "did you mean 'fp:e8m3'?"),
         ("fp:e4m30", "did you mean 'fp:e4m20'?"),
         ("fp:e4m3,bias=500", "did you mean 'fp:e4m3,bias=124'?"),
+        ("int8,scale=fp32", "settings follow a colon: int8:scale=fp32"),
         ("int4:group=0", "did you mean 'int4:group=1'?"),
         ("int1", "did you mean 'int2'?"),
         ("int99:channel", "did you mean 'int16'?"),

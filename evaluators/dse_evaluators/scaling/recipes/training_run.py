@@ -188,6 +188,12 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
         if self._own is None:
             return {one.metric.name: one.metric for one in qualities_of(["accuracy", "loss"])}
         for one in self._own.qualities:
+            if one.outputs == "probabilities":
+                raise SpecError(
+                    "outputs that are trained are logits, not probabilities",
+                    hint="leave out outputs, and the softmax or sigmoid at the end of the network",
+                    part=["quality"],
+                )
             if one.needs == "outputs":
                 raise SpecError(
                     f"{one.metric.name} compares with outputs before training",

@@ -7,11 +7,13 @@ from pathlib import Path
 from dse.errors import SpecError
 from dse_evaluators.workloads.own.own_function import missing_file
 
-EXPORT = "torch.onnx.export, or safetensors.torch.save_file with a config.json, writes a file"
+EXPORT = (
+    "torch.export.save, torch.onnx.export, or safetensors.torch.save_file with a config.json, "
+    "writes a file"
+)
 """Hint on how to write a file that can be read."""
 
 _PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
-_INSTEAD_OF_ARCHIVE = "torch.onnx.export writes a file; {python: net.py:make} may load the archive"
 
 
 def names_file(text: str) -> bool:
@@ -28,9 +30,6 @@ def check_model_file(path: Path) -> None:
     Raises:
         SpecError: it does not exist, or it is a pickle, an archive of one, or a program.
     """
-    if path.suffix == ".pt2":
-        problem = f"{path.name} is a torch.export archive, whose loading can run code"
-        raise SpecError(problem, hint=_INSTEAD_OF_ARCHIVE)
     if path.suffix in _PICKLED:
         problem = f"{path.name} is a pickle, which could run code, and is never read"
         raise SpecError(problem, hint=EXPORT)

@@ -149,6 +149,8 @@ class ModuleWorkload:
     def quality(
         self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
     ) -> Mapping[str, float]:
+        if chosen is None:
+            self._task.check_logits(reference)
         return self._task.quality(outputs, reference, split, chosen)
 
     def _call(self, tensors: dict[str, Tensor], feeds: Mapping[str, Any]) -> Single:

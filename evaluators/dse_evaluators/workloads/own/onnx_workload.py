@@ -122,6 +122,8 @@ class OnnxWorkload:
     def quality(
         self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
     ) -> Mapping[str, float]:
+        if chosen is None:
+            self._task.check_logits(reference)
         return self._task.quality(outputs, reference, split, chosen)
 
     def _feeds(self, split: str) -> dict[str, NDArray[Any]]:

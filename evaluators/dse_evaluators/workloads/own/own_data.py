@@ -15,6 +15,7 @@ import numpy as np
 from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, PluginError, SpecError, nearest
 from dse_evaluators.formats.arrays import as_array
+from dse_evaluators.workloads.own.own_folder import folder_edition, read_folder
 from dse_evaluators.workloads.own.own_function import OwnFunction, digest, read_own_file
 from dse_evaluators.workloads.own.own_identity import object_edition
 from dse_evaluators.workloads.own.own_splits import (
@@ -37,6 +38,7 @@ _KEYS = (
     "targets",
     "split",
     "length",
+    "size",
     "calibration",
     "test",
     "seed",
@@ -132,8 +134,11 @@ def _source_of(value: object) -> DataSource:
     origin: Any
     if "file" in value:
         origin = Path(str(value["file"]))
-        edition = digest(read_own_file(origin))
-        _check_ending(origin)
+        if origin.is_dir():
+            edition = folder_edition(origin)
+        else:
+            edition = digest(read_own_file(origin))
+            _check_ending(origin)
     elif "python" in value and not callable(value["python"]):
         origin = OwnFunction.of(value["python"])
         edition = digest(origin.edition.encode(), origin.name.encode())
@@ -174,16 +179,20 @@ def _check_ending(path: Path) -> None:
         raise SpecError(problem, hint="write np.savez('data.npz', inputs=x, targets=y)")
     if path.suffix not in (".npz", *TABLES):
         problem = f"{path.name} has no known ending"
-        raise SpecError(problem, hint=f"known: .npz, {', '.join(TABLES)}")
+        hint = f"known: .npz, {', '.join(TABLES)}, or a folder of images or texts"
+        raise SpecError(problem, hint=hint)
 
 
 @lru_cache(maxsize=16)
 def _load_data(source: DataSource) -> OwnData:
     settings = dict(source.settings)
+    is_folder = isinstance(source.origin, Path) and source.origin.is_dir()
     given, targets, words = _read_origin(source.origin, settings)
     named = _named_inputs(given) if isinstance(given, Mapping) else {}
     inputs = next(iter(named.values())) if named else _plain(given, "the inputs")
-    if "length" in settings:
+    if "size" in settings and not is_folder:
+        raise SpecError("size scales images of a folder", hint="leave it out: inputs have a shape")
+    if "length" in settings and not is_folder:
         if named:
             raise SpecError("length cuts one stream of token ids, not several inputs")
         inputs = _cut_windows(inputs, settings["length"])
@@ -250,6 +259,8 @@ def _read_origin(
 
 
 def _columns(path: Path, settings: Mapping[str, Any]) -> tuple[Any, Any | None, Examples | None]:
+    if path.is_dir():
+        return read_folder(path, settings)
     if path.suffix != ".npz":
         return read_columns(path, settings, _TARGETS)
     try:

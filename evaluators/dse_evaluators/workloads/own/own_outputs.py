@@ -13,10 +13,12 @@ from dse.core.values import Ints
 from dse.errors import EvaluationError, SpecError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.own_data import OwnData
-from dse_evaluators.workloads.own.own_quality import Quality, Targets
+from dse_evaluators.workloads.own.own_quality import Quality, Targets, needs_logits
 from dse_evaluators.workloads.resampling import expand_examples
 
 _SEQUENCES = 3
+_LEAST_PROBABILITY = np.float32(1e-12)  # so that its logarithm is finite
+_UNSURE = 1e-3  # of the sum of probabilities, which softmax rounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class OwnTask:
 
     Outputs of three axes, (n, t, k), belong to n sequences of t tokens: each position is an
     example. Without targets, the target of a position is the next token, so that the last position
-    is left out.
+    is left out. Outputs that the study calls probabilities are replaced by their logarithms.
 
     Raises:
         SpecError: a metric needs targets that the data lacks, or targets of another kind.
@@ -76,6 +78,8 @@ class OwnTask:
                 f"the outputs of {self.label} have an infinite value or NaN",
                 hint="its formats may be too narrow, or the examples out of its range",
             )
+        if any(one.outputs == "probabilities" for one in self.qualities):
+            table = log_probabilities(table, self.label)
         self._check_outputs(table, self._targets(split))
         return table
 
@@ -108,6 +112,26 @@ class OwnTask:
         return {
             one.metric.name: float(one.score(outputs, reference, given)) for one in self.qualities
         }
+
+    def check_logits(self, reference: Single) -> None:
+        """Check that the outputs of the uncompressed model, (n, k), are no probabilities.
+
+        Raises:
+            EvaluationError: they are, and a metric takes them for logits.
+        """
+        columns = reference.shape[1]
+        named = next((one for one in self.qualities if needs_logits(one, columns)), None)
+        if named is None or (reference < 0).any() or (reference > 1).any():
+            return
+        if columns > 1 and np.abs(reference.sum(axis=1, dtype=np.float64) - 1).max() > _UNSURE:
+            return
+        name = named.metric.name
+        outputs = "are all in 0 .. 1" if columns == 1 else "add up to 1"
+        raise EvaluationError(
+            f"the outputs of {self.label} {outputs}, but {name} takes logits",
+            hint=f"quality: {{metrics: {name}, outputs: probabilities}}, or outputs: logits if "
+            "they are",
+        )
 
     def _targets(self, split: str) -> Targets | None:
         """Return the targets of a split's examples, (n,); of sequences, those of each position."""
@@ -165,6 +189,32 @@ def check_targets(data: OwnData, qualities: tuple[Quality, ...]) -> None:
             raise SpecError(f"{name} needs classes as targets", hint=hint, part=["quality"])
         if name == "auc" and set(np.unique(targets).tolist()) != {0, 1}:
             raise SpecError("auc needs targets 0 and 1", hint="accuracy or f1", part=["quality"])
+
+
+def log_probabilities(table: Single, label: str) -> Single:
+    """Return the logarithms of probabilities of classes; of a single one, its log odds.
+
+    Args:
+        table: probabilities of each class, (n, k), or of class 1, (n, 1).
+        label: name of the model for messages.
+
+    Raises:
+        EvaluationError: a value is outside of 0 to 1, or a row does not add up to 1.
+    """
+    sums = table.sum(axis=1, dtype=np.float64)
+    is_single = table.shape[1] == 1
+    if (table < 0).any() or (table > 1 + _UNSURE).any():
+        problem = f"have a value of {table.min() if (table < 0).any() else table.max():.4g}"
+    elif not is_single and np.abs(sums - 1).max() > _UNSURE:
+        problem = f"of an example add up to {sums[np.abs(sums - 1).argmax()]:.4g}"
+    else:
+        logs = np.log(np.maximum(table, _LEAST_PROBABILITY))
+        rest = np.log(np.maximum(1 - table, _LEAST_PROBABILITY)) if is_single else 0
+        return np.asarray(logs - rest, dtype=np.float32) if is_single else np.asarray(logs)
+    raise EvaluationError(
+        f"the outputs of {label} are no probabilities: they {problem}",
+        hint="leave out outputs: probabilities; logits need no such word",
+    )
 
 
 def check_finite(parameters: Mapping[str, Single]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -41,6 +41,8 @@ _OF_LABELS: Mapping[str, tuple[Goal, Score]] = {
         lambda ours, whole, labels: judging.mismatches(ours, whole, labels)["mismatch_on_correct"],
     ),
 }
+"""Metrics of logits of classes and labels; a single output is the logit of class 1."""
+
 _OF_VALUES: Mapping[str, tuple[Goal, Score]] = {
     "mse": ("minimize", lambda ours, _, wanted: _mean_square(ours, wanted)),
     "spearman": ("maximize", lambda ours, _, wanted: judging.spearman(_column(ours), wanted)),
@@ -53,12 +55,21 @@ _OF_OUTPUTS: Mapping[str, tuple[Goal, Score]] = {
         lambda ours, whole, _: float((ours.argmax(axis=1) != whole.argmax(axis=1)).mean()),
     ),
 }
+_OF_CLASSES = (*_OF_LABELS, "divergence", "mismatch")
+"""Metrics of a classifier, whose outputs are logits or probabilities of classes."""
+
+_SCALED = ("loss", "perplexity", "bits_per_character", "divergence")
+"""Metrics that differ for logits and for probabilities, also if the order of classes does not."""
+
+_OUTPUTS = ("logits", "probabilities")
 _TOP = re.compile(r"top[-_](\d{1,4})")
 
 _TABLES = {"labels": _OF_LABELS, "values": _OF_VALUES, "outputs": _OF_OUTPUTS}
 
 KNOWN = (*_OF_LABELS, *_OF_VALUES, *_OF_OUTPUTS, "top-5")
 """Names of the quality metrics; ``top-K`` exists for any K."""
+
+_STATED = "as in {metrics: [accuracy, loss], outputs: probabilities}"
 
 DEFAULT = "cosine"
 """Quality metric of a model for which none is named: it needs no targets."""
@@ -70,11 +81,14 @@ class Quality:
 
     ``needs`` is what the metric compares outputs with: ``labels``, ``values`` or ``outputs`` of
     the uncompressed model; it is empty for a function ``(outputs, targets)`` of the user.
+    ``outputs`` is what the study states of the model's outputs: ``logits``, ``probabilities``, or
+    nothing.
     """
 
     metric: Metric
     needs: str = ""
     edition: str = ""
+    outputs: str = ""
     function: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -93,8 +107,11 @@ class Quality:
         Raises:
             EvaluationError: the user's function fails, or does not return a finite number.
         """
+        name = self.metric.name
         if self.function is None:
-            return _score_of(self.metric.name)(outputs, reference, targets)
+            if name in _OF_CLASSES or _TOP.fullmatch(name):
+                outputs, reference = _classes(outputs), _classes(reference)
+            return _score_of(name)(outputs, reference, targets)
         text = f"the function {self.metric.name!r}"
         call = self.function.load() if isinstance(self.function, OwnFunction) else self.function
         return _finite(text, call_own(call, text, outputs, targets))
@@ -104,13 +121,16 @@ def qualities_of(value: object) -> tuple[Quality, ...]:
     """Return the quality metrics that an option names, one or a list of them.
 
     Args:
-        value: a name, a function as ``{python: FILE.py:function, goal: maximize}``, or a list.
+        value: a name, a function as ``{python: FILE.py:function, goal: maximize}``, a list, or
+            these with what the outputs are: ``{metrics: loss, outputs: probabilities}``.
 
     Raises:
         SpecError: a metric is unknown or occurs twice, or a function is invalid.
     """
     if value is None:
         value = DEFAULT
+    if isinstance(value, Mapping) and ("metrics" in value or "outputs" in value):
+        return _state_outputs(value)
     listed = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     found = tuple(_quality_of(one) for one in listed)
     names = [one.metric.name for one in found]
@@ -119,6 +139,45 @@ def qualities_of(value: object) -> tuple[Quality, ...]:
         problem = f"{twice!r} is named twice" if twice else "quality names no metric"
         raise SpecError(problem, hint=f"one of {', '.join(KNOWN)}", part=["quality"])
     return found
+
+
+def needs_logits(quality: Quality, columns: int) -> bool:
+    """Return whether a metric of logits would have another value for probabilities.
+
+    Args:
+        quality: the metric.
+        columns: number of outputs of an example.
+    """
+    name = quality.metric.name
+    if quality.outputs or quality.function is not None:
+        return False
+    return name in _SCALED or (columns == 1 and name in _OF_CLASSES and name != "auc")
+
+
+def _state_outputs(value: Mapping[str, object]) -> tuple[Quality, ...]:
+    """Return the metrics of a mapping that states whether outputs are probabilities."""
+    odd = next((key for key in value if key not in ("metrics", "outputs")), None)
+    outputs = str(value.get("outputs"))
+    if odd is not None or "metrics" not in value:
+        problem = f"quality has no key {odd!r}" if odd else "quality names no metrics"
+        raise SpecError(problem, hint=_STATED, part=["quality"])
+    if outputs not in _OUTPUTS:
+        hint = nearest(outputs, _OUTPUTS) if "outputs" in value else _STATED
+        raise SpecError(f"outputs cannot be {outputs!r}", hint=hint, part=["quality"])
+    found = qualities_of(value["metrics"])
+    if outputs == "logits":
+        return tuple(replace(one, outputs=outputs) for one in found)
+    for one in found:
+        name = one.metric.name
+        if one.needs and name not in _OF_CLASSES and not _TOP.fullmatch(name):
+            raise SpecError(
+                f"{name} does not apply to probabilities of classes",
+                hint=f"leave out outputs, or one of {', '.join(_OF_CLASSES)}",
+                part=["quality"],
+            )
+    return tuple(
+        replace(one, outputs=outputs, edition=f"{one.edition} of {outputs}") for one in found
+    )
 
 
 def mean_f1(
@@ -207,9 +266,14 @@ def _top_score(count: int, outputs: Single, _: Single, labels: Targets) -> float
     return float(((outputs > own).sum(axis=1) < count).mean())
 
 
+def _classes(outputs: Single) -> Single:
+    """Return logits of classes, (n, classes); a single output is the log odds of class 1."""
+    return np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
+
+
 def _scores(outputs: Single) -> Single:
-    """Return one score per example: the only output, or the second minus the first."""
-    return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
+    """Return one score per example: the log odds of class 1 against class 0."""
+    return outputs[:, 1] - outputs[:, 0]
 
 
 def _column(outputs: Single) -> Single:

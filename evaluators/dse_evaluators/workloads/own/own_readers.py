@@ -54,10 +54,14 @@ def layout_of(origin: Any, label: str) -> Layout:
         reader = reader_of(origin)
         assert reader is not None
         return reader.layout(origin)
+    return _module_layout(module_of(origin, label))
+
+
+def _module_layout(module: Any) -> Layout:
     from dse_evaluators.workloads.own.module_layers import ModuleLayers
     from dse_evaluators.workloads.own.module_workload import parameters_of, single_precision
 
-    module = single_precision(module_of(origin, label))
+    module = single_precision(module)
     found = ModuleLayers.of(module)
     shapes = {name: array.shape for name, array in parameters_of(module).items()}
     return Layout(shapes=shapes, layers=tuple(found.used_by), kept=found.kept)
@@ -95,7 +99,7 @@ def module_of(origin: Any, label: str) -> Any:
     The function runs with the random seed 0, so that every process gets the same weights.
 
     Args:
-        origin: a function of a file, or a module or function of the program.
+        origin: a function of a file, a module or function of the program, or an exported program.
         label: name of the model for messages.
 
     Raises:
@@ -106,6 +110,8 @@ def module_of(origin: Any, label: str) -> Any:
 
     if isinstance(origin, nn.Module):
         return origin
+    if isinstance(origin, Path):
+        return _read_exported(origin, _exported_edition(origin))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         made = origin.call() if isinstance(origin, OwnFunction) else call_own(origin, label)
@@ -129,6 +135,30 @@ def _load_onnx(
     return OnnxWorkload(path, label, data, qualities)
 
 
+def _exported_edition(path: Path) -> str:
+    return digest(read_own_file(path))
+
+
+@lru_cache(maxsize=4)
+def _read_exported(path: Path, edition: str) -> Any:  # noqa: ARG001 - files may change
+    from dse_evaluators.workloads.own.exported_module import load_exported
+
+    return load_exported(path)
+
+
+def _exported_layout(path: Path) -> Layout:
+    return _module_layout(_read_exported(path, _exported_edition(path)))
+
+
+def _load_exported(
+    path: Path, label: str, data: OwnData | None, qualities: Sequence[Quality]
+) -> Workload:
+    from dse_evaluators.workloads.own.module_workload import ModuleWorkload
+
+    module = _read_exported(path, _exported_edition(path))
+    return ModuleWorkload(name=label, module=module, data=data, qualities=qualities)
+
+
 def _folder_edition(folder: Path) -> str:
     files = (folder / "config.json", *weight_files(folder))
     return digest(*(read_own_file(one) for one in files))
@@ -150,6 +180,7 @@ def _load_folder(
 
 READERS: Mapping[str, Reader] = {
     ".onnx": Reader(edition=onnx_edition, layout=_onnx_layout, load=_load_onnx),
+    ".pt2": Reader(edition=_exported_edition, layout=_exported_layout, load=_load_exported),
     _FOLDER: Reader(edition=_folder_edition, layout=_folder_layout, load=_load_folder),
 }
 """Reader of each kind of model, by the ending of its file; that of folders is last."""

@@ -28,6 +28,7 @@ _FORMS = (
     "a name, a path, {python: net.py:make, input: [3, 32, 32]}, or {like: llama3-8b, layers: 4}"
 )
 _SHAPED = "{python: net.py:make, input: [3, 32, 32]}, the shape of one example"
+_OF_FILE = "{file: net.pt2, input: [3, 32, 32]}, the shape of one example"
 _MOST = 2**31 - 1
 
 
@@ -132,7 +133,7 @@ class LayeredWorkload:
     def _read_own(self) -> ReadLayers:
         if isinstance(self.origin, Path) and self.origin.suffix == ".onnx":
             return read_onnx_layers(self.origin, self.open_axes)
-        if isinstance(self.origin, Path | Mapping):
+        if isinstance(self.origin, Path | Mapping) and not _is_exported(self.origin):
             return read_language_model(self.origin, self.keys, self.label)
         return _trace(self.origin, self.label, tuple(sorted(self.shapes.items())))
 
@@ -295,13 +296,28 @@ def _of_file(text: str, keys: dict[str, str], shapes: Mapping[str, Shape]) -> La
     if path.suffix == ".safetensors":
         path = path.parent  # its config.json gives the shapes
     is_config = path.is_dir() or path.suffix == ".json"
-    if not is_config and path.suffix != ".onnx":
-        hint = f"known: .onnx, a folder with config.json; {EXPORT}"
+    if not is_config and path.suffix not in (".onnx", ".pt2"):
+        hint = f"known: .onnx, .pt2, a folder with config.json; {EXPORT}"
         raise SpecError(f"{path.name} is not a model file", hint=hint)
+    if _is_exported(path):
+        _check_exported(path, keys, shapes)
     if is_config and shapes:
         hint = f"give the number of tokens: {path.name}:prefill=128"
         raise SpecError(f"input has no meaning for {path.name}", hint=hint)
     return LayeredWorkload(label=path.name, origin=path, keys=keys, shapes=shapes)
+
+
+def _is_exported(origin: Any) -> bool:
+    """Return whether a workload is an archive of ``torch.export.save``."""
+    return isinstance(origin, Path) and origin.suffix == ".pt2"
+
+
+def _check_exported(path: Path, keys: Mapping[str, str], shapes: Mapping[str, Shape]) -> None:
+    """Raise SpecError unless the layers of an exported program have the shape of an example."""
+    if keys:
+        raise SpecError(f"{path.name} has no open axis {next(iter(keys))!r}", hint=_OF_FILE)
+    if not shapes:
+        raise SpecError(f"{path.name} needs the shape of its input", hint=_OF_FILE)
 
 
 def _of_like(like: object, rest: Mapping[Any, Any]) -> LayeredWorkload:

@@ -1,0 +1,46 @@
+"""Interface of evaluators that measure a model which each machine trains by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from dse.protocols.capability import Capability
+from dse.protocols.evaluator import Evaluator
+
+
+@runtime_checkable
+class HasTrainedWeights(Protocol, metaclass=Capability):
+    """Evaluator of a model that is trained on its first use.
+
+    The weights depend on the processor and on the training library, so that they are no part of
+    ``version``, which is known before. A study holds the weights of each of its drivers against
+    those with which it began.
+
+    Laws:
+        - Equal weights have equal hashes, in every process; other weights have others.
+    """
+
+    def trained_weights(self) -> Mapping[str, str]:
+        """Return the hash of the weights of each model that this machine trains, by its name.
+
+        It is empty if no model is trained. Models that are not trained yet are trained.
+
+        Raises:
+            DseError: a model cannot be trained, for instance because its data is not installed.
+        """
+        ...
+
+
+def weights_trained_for(evaluator: Evaluator) -> Mapping[str, str]:
+    """Return the hash of the weights of each model that this machine trains for an evaluator.
+
+    It is empty if the evaluator needs none.
+
+    Args:
+        evaluator: the evaluator.
+
+    Raises:
+        DseError: a model cannot be trained.
+    """
+    return evaluator.trained_weights() if isinstance(evaluator, HasTrainedWeights) else {}
