@@ -82,7 +82,7 @@ class ByRecipe:
             that PyTorch runs; layers are compressed on the CPU.
         rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed: random rotation of a
             decoder of yours (Llama, Mistral, Qwen, Phi-3), folded into its weights before they are
-            compressed.
+            compressed; ``learned 100/int4:channel`` learns one in 100 steps for a format.
         calibration: ``independent``, or ``sequential``: the layers of a block of a model of yours
             are calibrated by the inputs that the compressed blocks before it give.
 

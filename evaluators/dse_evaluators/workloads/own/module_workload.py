@@ -16,6 +16,8 @@ from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, SpecError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.families.decoder_rotation import DecoderRotation
+from dse_evaluators.workloads.own.families.learned_rotation import load_or_learn
+from dse_evaluators.workloads.own.families.rotation_text import RotationLearning
 from dse_evaluators.workloads.own.module_export import export_module
 from dse_evaluators.workloads.own.module_layers import (
     ModuleLayers,
@@ -99,7 +101,20 @@ class ModuleWorkload:
         Raises:
             SpecError: the structure of the model does not allow one.
         """
-        rotation = DecoderRotation.of(self._module, seed)
+        self._fold(DecoderRotation.of(self._module, seed))
+
+    def learn_rotation(self, learning: RotationLearning) -> None:
+        """Replace the parameters by those of the decoder after a rotation that is learnt for them.
+
+        The same weights, data and settings give the same rotation; it is kept in the cache.
+
+        Raises:
+            SpecError: the structure of the model does not allow one.
+        """
+        start = DecoderRotation.of(self._module, learning.seed)
+        self._fold(load_or_learn(self, start, learning, self._task.data.feeds_of("calibration")))
+
+    def _fold(self, rotation: DecoderRotation) -> None:
         stored = self.parameters
         rotated = {name: rotation.rotate(name, stored.__getitem__) for name in stored}
         for array in rotated.values():
