@@ -20,6 +20,7 @@ from dse_evaluators.compression.operators.dense import axis_of
 from dse_evaluators.compression.operators.products import check_rank
 from dse_evaluators.compression.operators.recipe_words import pair, parts, whole
 from dse_evaluators.compression.operators.thinning import PruningArgument
+from dse_evaluators.compression.operators.training_words import TRAINING, TrainedRecipe
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.names import format_of
 
@@ -72,6 +73,8 @@ def check_fit(recipe: str, shape: Shape) -> None:
             _FITS[name](argument, (shape[0], math.prod(shape[1:])))
         if name == "format" and len(steps) == 1:  # else only kept weights are stored
             format_of(argument).bits(shape, axis_of(shape))
+        if name in TRAINING:
+            TrainedRecipe.of(name, argument).form.bits(shape, axis_of(shape))
 
 
 def _rank(argument: str, table: tuple[int, int]) -> None:

@@ -22,6 +22,7 @@ from dse_evaluators.compression.operators.recipe import (
     needs_calibration,
 )
 from dse_evaluators.compression.operators.record import Record, Section, StorageCost, Use
+from dse_evaluators.compression.operators.training_words import is_trained, trained_recipe
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.models import ModelRef, model_of, workload_of
@@ -39,10 +40,16 @@ Recipes = Mapping[str, str]
 def weights(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
     """Return the weights of layers after compression by recipes, by name; cached.
 
+    If recipes train the network, they are followed by the other parameters that training changed.
+
     Raises:
         PluginError: the model's assets are not installed.
         SpecError, EvaluationError: a recipe cannot be applied; the message names the layer.
     """
+    if any(map(is_trained, recipes.values())):
+        records, others = _train(model, recipes)
+        stored = {name: restore_tensor(record) for name, record in records.items()}
+        return stored | others
     if _is_sequential(model, recipes):
         return {name: values for name, (values, _) in _compress_in_order(model, recipes).items()}
     shelf = _shelf(model)
@@ -76,7 +83,7 @@ def smoothing(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
 
 def costs(model: ModelRef, recipes: Recipes) -> list[StorageCost]:
     """Return the storage bits of each layer under its recipe."""
-    if not _is_sequential(model, recipes):
+    if any(map(is_trained, recipes.values())) or not _is_sequential(model, recipes):
         return [cost(model, name, text) for name, text in recipes.items()]
     done = _compress_in_order(model, recipes)
     shapes = shapes_of(model)
@@ -117,7 +124,12 @@ def count(model: ModelRef) -> int:
 
 @lru_cache(maxsize=2**16)
 def noise(model: ModelRef, layer: str, recipe: str) -> float:
-    """Return the relative squared error of a layer's weights under a compression recipe."""
+    """Return the relative squared error of a layer's weights under a compression recipe.
+
+    That of a recipe that trains the network is the error before training.
+    """
+    trained = trained_recipe(recipe)
+    recipe = recipe if trained is None else f"{_FORMAT}{trained.form.name}"
     weight = workload_of(model).parameters[layer].astype(np.float64)
     off = weights(model, {layer: recipe})[layer] - weight
     return float((off**2).sum() / max((weight**2).sum(), np.finfo(np.float64).tiny))
@@ -126,7 +138,10 @@ def noise(model: ModelRef, layer: str, recipe: str) -> float:
 def write_model(model: ModelRef, recipes: Recipes) -> bytes:
     """Return the compressed model as bytes; ``unbundle_layers`` reads its parameters back."""
     parameters = workload_of(model).parameters
-    if _is_sequential(model, recipes):
+    if any(map(is_trained, recipes.values())):
+        records, others = _train(model, recipes)
+        parameters = {**parameters, **others}
+    elif _is_sequential(model, recipes):
         found = _compress_in_order(model, recipes)
         records = {name: record for name, (_, record) in found.items() if record is not None}
     else:
@@ -150,6 +165,29 @@ def _store_layer(model: ModelRef, layer: str, recipe: str) -> tuple[Single, Stor
         return values, _dense_cost(text, weight.shape)
     record = _record(model, layer, recipe)
     return restore_tensor(record), record.cost
+
+
+def _train(model: ModelRef, recipes: Recipes) -> tuple[dict[str, Record], dict[str, Single]]:
+    """Compress the layers that are not trained, then train the others with them.
+
+    Returns:
+        All compressed layers as they are stored, and the other parameters that training changed.
+    """
+    return _train_items(model, tuple(recipes.items()))
+
+
+@lru_cache(maxsize=2)
+def _train_items(
+    model: ModelRef, recipes: tuple[tuple[str, str], ...]
+) -> tuple[dict[str, Record], dict[str, Single]]:
+    # Imported here: torch takes seconds to import, and sizes do not need it.
+    from dse_evaluators.compression.quantization_aware.trained_layers import train_layers
+
+    plain = {name: text for name, text in recipes if not is_trained(text)}
+    records = {name: _record(model, name, text) for name, text in plain.items() if text != KEEP}
+    trained = {name: text for name, text in recipes if is_trained(text)}
+    found, others = train_layers(model, trained, weights(model, plain))
+    return records | found, others
 
 
 def _is_sequential(model: ModelRef, recipes: Recipes) -> bool:
@@ -223,7 +261,10 @@ def _read_factors(record: Record | None) -> Single:
 
 
 def _format(recipe: str) -> str | None:
-    """Return the number format if a compression recipe is only ``format ...``, else None."""
+    """Return the format if a recipe is only ``format ...``, or trains weights; else None."""
+    trained = trained_recipe(recipe)
+    if trained is not None:
+        return trained.form.name
     plain = recipe.startswith(_FORMAT) and ">" not in recipe
     return recipe.removeprefix(_FORMAT).strip() if plain else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.compression.layer_fit import check_fits
 from dse_evaluators.compression.layer_recipes import LayerGroup, check_recipe, parts_of
+from dse_evaluators.compression.quantization_aware.training_check import check_training
 from dse_evaluators.compression.template import Template
 from dse_evaluators.workloads.models import ModelRef, WorkloadModel, model_of
 from dse_evaluators.workloads.shapes import shapes_of
@@ -68,14 +69,24 @@ class ModelRecipes:
             SpecError: a text is not a recipe, no recipe fits a layer, or a list does not have one
                 element per layer.
         """
+        check_training(self.model, self.texts(values))
         if not self.is_known:
-            for template in self._templates:
-                for text in template.fillings(values, 0):
-                    check_recipe(text)
+            for text in self.texts(values):
+                check_recipe(text)
             return
         for part in self.parts:
             part.check(values)
             check_fits(part, values, shapes_of(self.model))
+
+    def texts(self, values: Mapping[str, Sequence[Value]]) -> Iterator[str]:
+        """Yield the recipes of all layers for these parameter values, as far as they are known."""
+        if not self.is_known:
+            for template in self._templates:
+                yield from template.fillings(values, 0)
+            return
+        for part in self.parts:
+            for place in range(len(part.layers)):
+                yield from part.template.fillings(values, place)
 
     @property
     def _templates(self) -> tuple[Template, ...]:

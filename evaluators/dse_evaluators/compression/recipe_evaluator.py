@@ -59,14 +59,14 @@ class ByRecipe:
         model: name of the model, or a model of yours: a path, ``{python: net.py:make}`` or, in
             Python, a ``torch.nn.Module``; see ``docs/how-to/own-model.md``.
         recipe: operators for each layer, such as ``format {bits}`` or ``prune 0.5 > huffman
-            kmeans:4``; ``keep`` leaves a layer in single precision. Optional first operators set
-            weights to zero: ``prune 0.1``, ``n-of-m 2/4`` (by magnitude, or with a method, as in
-            ``n-of-m 2/4/wanda`` and ``prune 0.5/sparsegpt``), ``blocks 0.5/4x4``,
-            ``low-rank-mask 16/0.1``. The last operator stores the weights: ``format``, ``gptq``,
-            ``gptq-act-order``, ``huffman``, ``bloomier 4/8``, ``xor 24/240``; after pruning,
-            ``masked``; without pruning before it, ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``,
-            ``corrected 8/int2``, ``smooth 0.5/int8:channel`` (which also rescales the inputs that
-            ``activations`` rounds), ``tucker-2 8x8/fp16``, ``cp 8/fp16``.
+            kmeans:4``; ``keep`` leaves a layer in single precision. First operators set weights to
+            zero: ``prune 0.1``, ``n-of-m 2/4`` (or with a method: ``prune 0.5/sparsegpt``),
+            ``blocks 0.5/4x4``, ``low-rank-mask 16/0.1``. The last one stores the weights:
+            ``format``, ``gptq``, ``gptq-act-order``, ``huffman``, ``bloomier 4/8``, ``xor 24/240``;
+            after pruning, ``masked``; without pruning, ``awq``, ``svd 16/fp16``, ``whitened
+            16/fp16``, ``corrected 8/int2``, ``smooth 0.5/int8:channel`` (rescales rounded inputs,
+            too), ``tucker-2 8x8/fp16``, ``cp 8/fp16``, and, trained in 200 steps, ``lsq
+            200/int4:channel`` and ``straight-through 200/ternary``.
         layers: recipes of other layers, by name pattern; the first match applies.
         activations: number format of each layer's inputs.
         kv_cache: number format of the keys and values of attention.
@@ -84,7 +84,7 @@ class ByRecipe:
             that PyTorch runs; layers are compressed on the CPU.
         rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed: random rotation of a
             decoder of yours (Llama, Mistral, Qwen, Phi-3), folded into its weights before they are
-            compressed.
+            compressed; ``learned 100/int4:channel`` learns one in 100 steps for a format.
         calibration: ``independent``, or ``sequential``: the layers of a block of a model of yours
             are calibrated by the inputs that the compressed blocks before it give.
 

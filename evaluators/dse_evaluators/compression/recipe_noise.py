@@ -15,6 +15,7 @@ from dse_evaluators.compression import model_layers
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import sum_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
+from dse_evaluators.compression.quantization_aware.training_check import refuse_training
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.own.own_model import model_ref
 from dse_evaluators.workloads.trained_models import trained_weights
@@ -89,11 +90,13 @@ class Noise:
         self.missing = "" if own is None else own.missing
         self.pure = own is None or (own.is_known and not self.starts)
         self._recipes = ModelRecipes.of(self._model, self.recipe, self.layers)
+        refuse_training(self._recipes.texts({}), "compression.noise")
         self.reads = self._recipes.reads
         self.version = f"1-{edition_of(self._model)}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._recipes.check(values)
+        refuse_training(self._recipes.texts(values), "compression.noise")
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return each design's mean weight error, and faults of designs that fail."""

@@ -15,6 +15,7 @@ from dse_evaluators.compression.deployed_layers import deploy_record
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.model_layers import name_layer
 from dse_evaluators.compression.operators.recipe import compress_layer, needs_calibration
+from dse_evaluators.compression.quantization_aware.training_check import refuse_training
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.families.decoder_rotation import NO_ROTATION, rotation_seed
 from dse_evaluators.workloads.own.module_layers import ModuleLayers
@@ -61,6 +62,7 @@ def compress_folder(
     seed = rotation_seed(rotation)
     if seed is not None:
         matched = matched.rotated(seed)
+    refuse_training((recipe, others), "dse compress")
     if needs_calibration(others):
         raise SpecError(
             f"{others!r} needs calibration inputs, which embeddings and heads do not get here",

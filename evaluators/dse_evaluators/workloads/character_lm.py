@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dse.core.metric import Metric
 from dse.core.values import Ints
@@ -16,8 +17,8 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads import judging
 from dse_evaluators.workloads.resampling import expand_examples
-from dse_evaluators.workloads.shakespeare import Codes, plays, windows
-from dse_evaluators.workloads.taps import Taps, rounding, watching
+from dse_evaluators.workloads.shakespeare import CHUNK, Codes, plays, windows
+from dse_evaluators.workloads.taps import Taps, pass_through, rounding, watching
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
@@ -27,6 +28,7 @@ CONTEXT = 128
 
 QUALITY = ("bits_per_character", *judging.CLASSIFIER)
 _STARTS = (0, 2048)  # of the windows in a held-out chunk: 64 windows, 8,192 characters
+_WINDOWS = (CHUNK - 1) // CONTEXT  # windows of a training chunk that do not overlap
 _CALIBRATING = 40  # one of this many training chunks supplies a calibration window
 
 
@@ -79,9 +81,30 @@ class CharacterLm:
             **judging.measure_classifier(outputs, reference, labels),
         }
 
+    @property
+    def learnt(self) -> tuple[str, ...]:
+        """Names of all matrices and gains."""
+        return tuple(self.parameters)
+
+    def count_training_examples(self) -> int:
+        return len(plays().train) * _WINDOWS
+
+    def training_outputs(self, parameters: Mapping[str, Tensor], rows: Ints) -> Tensor:
+        codes = torch.tensor(_training_windows(rows)[:, :-1])
+        return network.logits(parameters, codes, pass_through()).flatten(0, 1)
+
+    def training_targets(self, rows: Ints) -> Tensor:
+        return torch.tensor(_training_windows(rows)[:, 1:].ravel())
+
     @staticmethod
     def _judging(split: Split) -> Codes:
         return windows(plays().held_out[split], _STARTS, CONTEXT)
+
+
+def _training_windows(rows: Ints) -> Codes:
+    """Return neighbouring windows of the training text, (n, CONTEXT + 1)."""
+    starts = rows % _WINDOWS * CONTEXT
+    return plays().train[(rows // _WINDOWS)[:, None], starts[:, None] + np.arange(CONTEXT + 1)]
 
 
 def character_lm() -> CharacterLm:

@@ -22,6 +22,7 @@ from dse_evaluators.workloads.network import (
     LayerWeights,
     NetworkStage,
     apply_layer,
+    forward,
     passed_on,
     stages,
 )
@@ -98,6 +99,24 @@ class ImageClassifier:
         rows = slice(None) if chosen is None else chosen
         labels = self.judging[split].labels
         return measure_classifier(outputs[rows], reference[rows], labels[rows])
+
+    @property
+    def learnt(self) -> tuple[str, ...]:
+        """Names of all weights and biases."""
+        return tuple(self.parameters)
+
+    def count_training_examples(self) -> int:
+        return len(self.calibrating.labels)
+
+    def training_outputs(self, parameters: Mapping[str, Tensor], rows: Ints) -> Tensor:
+        affines = [
+            LayerWeights(parameters[f"{layer.name}.weight"], parameters[f"{layer.name}.bias"])
+            for layer in self.layers
+        ]
+        return forward(stages(self.layers), affines, _tensor(self.calibrating.images[rows]))
+
+    def training_targets(self, rows: Ints) -> Tensor:
+        return torch.tensor(self.calibrating.labels[rows])
 
     def onnx_model(self) -> bytes:
         """Return the network as an ONNX file, with an initializer for each parameter.

@@ -29,6 +29,7 @@ class WorkloadModel:
 
     quality: tuple[str, ...]  # names in METRICS
     layers: tuple[str, ...]  # its `compressible`
+    is_trainable: bool = False  # whether it is a `Trainable`
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -37,7 +38,11 @@ class WorkloadModel:
 
 
 MODELS: Mapping[str, WorkloadModel] = {
-    name: WorkloadModel(quality=tuple(row["quality"]), layers=tuple(row["layers"]))
+    name: WorkloadModel(
+        quality=tuple(row["quality"]),
+        layers=tuple(row["layers"]),
+        is_trainable=row.get("trainable", False),
+    )
     for name, row in json.loads(
         Path(__file__).with_name("models.json").read_text(encoding="utf-8")
     ).items()

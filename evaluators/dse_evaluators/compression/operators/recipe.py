@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from dse.errors import SpecError, nearest
+from dse.errors import EvaluationError, SpecError, nearest
 from dse_evaluators.compression.operators import masks, svd
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.corrected import correct_layer
@@ -22,6 +22,7 @@ from dse_evaluators.compression.operators.recipe_words import pair, parts, share
 from dse_evaluators.compression.operators.record import Record, Store, table_of
 from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.operators.thinning import THINNING, Thinned, uses_inputs
+from dse_evaluators.compression.operators.training_words import TRAINING, TrainedRecipe
 from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
@@ -78,6 +79,9 @@ def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) ->
     layer's own channels and groups, as ``gptq`` has them too); or, without pruning, ``awq
     int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2:group=32,asym``,
     ``smooth 0.5/int8:channel``; for convolutions ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
+
+    ``lsq 200/int4:channel`` and ``straight-through 200/ternary`` train a network, of which a
+    layer alone is not enough; :func:`train_layers` compresses by them.
 
     Args:
         recipe: text of the recipe.
@@ -169,6 +173,15 @@ def _masked(task: OperatorContext) -> Record:
     return round_kept(task.weight, task.argument, task.places)
 
 
+def _refuse_training(task: OperatorContext, *, operator: str) -> Record:
+    """Check the argument; raise EvaluationError, because one layer alone cannot be trained."""
+    TrainedRecipe.of(operator, task.argument)
+    raise EvaluationError(
+        f"{operator!r} trains a network on data, which compressing a single layer cannot do",
+        hint="use it in compression.recipe, or a recipe without training, such as 'gptq int4'",
+    )
+
+
 _STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
     "format": lambda task: task.stored(Dense(task.argument)),
     "huffman": lambda task: task.stored(Entropy(task.argument)),
@@ -184,13 +197,14 @@ _STORING: Mapping[str, Callable[[OperatorContext], Record]] = {
     "tucker-2": _tucker_2,
     "cp": _cp,
     "corrected": _correct_weights,
+    **{name: partial(_refuse_training, operator=name) for name in TRAINING},
 }
 
 _CALIBRATED = ("gptq", "gptq-act-order", "awq", "smooth", "whitened", "corrected")
 """Storing operators that use a layer's calibration inputs."""
 
 _WHOLE = (
-    "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected",
+    "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected", *TRAINING,
 )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from dse.core.values import Ints
 from dse.errors import DseError, EvaluationError, SpecError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.own.families.decoder_rotation import DecoderRotation
+from dse_evaluators.workloads.own.families.learned_rotation import load_or_learn
+from dse_evaluators.workloads.own.families.rotation_text import RotationLearning
 from dse_evaluators.workloads.own.module_export import export_module
 from dse_evaluators.workloads.own.module_layers import (
     ModuleLayers,
@@ -24,7 +26,12 @@ from dse_evaluators.workloads.own.module_layers import (
     rounding_cache,
 )
 from dse_evaluators.workloads.own.own_data import OwnData
-from dse_evaluators.workloads.own.own_outputs import OwnTask, check_finite, table_of
+from dse_evaluators.workloads.own.own_outputs import (
+    OwnTask,
+    check_finite,
+    select_outputs,
+    table_of,
+)
 from dse_evaluators.workloads.own.own_quality import Quality
 from dse_evaluators.workloads.torch_scope import deterministic, find_device, on_device
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
@@ -94,7 +101,20 @@ class ModuleWorkload:
         Raises:
             SpecError: the structure of the model does not allow one.
         """
-        rotation = DecoderRotation.of(self._module, seed)
+        self._fold(DecoderRotation.of(self._module, seed))
+
+    def learn_rotation(self, learning: RotationLearning) -> None:
+        """Replace the parameters by those of the decoder after a rotation that is learnt for them.
+
+        The same weights, data and settings give the same rotation; it is kept in the cache.
+
+        Raises:
+            SpecError: the structure of the model does not allow one.
+        """
+        start = DecoderRotation.of(self._module, learning.seed)
+        self._fold(load_or_learn(self, start, learning, self._task.data.feeds_of("calibration")))
+
+    def _fold(self, rotation: DecoderRotation) -> None:
         stored = self.parameters
         rotated = {name: rotation.rotate(name, stored.__getitem__) for name in stored}
         for array in rotated.values():
@@ -153,11 +173,34 @@ class ModuleWorkload:
             self._task.check_logits(reference)
         return self._task.quality(outputs, reference, split, chosen)
 
-    def _call(self, tensors: dict[str, Tensor], feeds: Mapping[str, Any]) -> Single:
-        """Return the outputs for a batch; several inputs are keyword arguments of the module."""
+    @property
+    def learnt(self) -> tuple[str, ...]:
+        """Names of the parameters, without buffers such as running means."""
+        return tuple(name for name, _ in self._module.named_parameters())
+
+    def count_training_examples(self) -> int:
+        return self._task.count_examples("calibration")
+
+    def training_outputs(self, parameters: Mapping[str, Tensor], rows: Ints) -> Tensor:
+        feeds = {name: one[rows] for name, one in self._task.data.feeds_of("calibration").items()}
+        tensors = {name: one.to(self._device) for name, one in parameters.items()}
+        with self._running(feeds), plain_attention():
+            outputs = select_outputs(self._forward(tensors, feeds)).float().cpu()
+        table: Tensor = self._task.flatten_sequences(outputs)
+        return table[:, None] if table.dim() == 1 else table
+
+    def training_targets(self, rows: Ints) -> Tensor | None:
+        targets = self._task.targets_of("calibration", rows)
+        return None if targets is None else torch.tensor(targets)
+
+    def _forward(self, tensors: dict[str, Tensor], feeds: Mapping[str, Any]) -> Any:
+        """Return what the module gives for a batch; several inputs are its keyword arguments."""
         given = {name: torch.tensor(one) for name, one in feeds.items()}
         args = (given.pop(""),) if "" in given else ()
-        return table_of(torch.func.functional_call(self._module, tensors, args, given))
+        return torch.func.functional_call(self._module, tensors, args, given)
+
+    def _call(self, tensors: dict[str, Tensor], feeds: Mapping[str, Any]) -> Single:
+        return table_of(self._forward(tensors, feeds))
 
     def _run(self, parameters: Parameters, batches: Sequence[Mapping[str, Any]]) -> list[Single]:
         """Return the outputs of the module with these parameters, an array for each batch.
@@ -165,19 +208,25 @@ class ModuleWorkload:
         Raises:
             EvaluationError: the module fails, or its output is not an array of numbers.
         """
+        first = batches[0] if batches else {}
+        with self._running(first), torch.inference_mode(), plain_attention():
+            tensors = {name: torch.tensor(array) for name, array in parameters.items()}
+            return [self._call(tensors, one) for one in batches]
+
+    @contextmanager
+    def _running(self, feeds: Mapping[str, Any]) -> Iterator[None]:
+        """Run the module on its device within the block, and name the inputs if it fails.
+
+        Raises:
+            EvaluationError: the module fails.
+        """
         try:
-            with (
-                on_device(self._device),
-                deterministic(),
-                torch.inference_mode(),
-                plain_attention(),
-            ):
-                tensors = {name: torch.tensor(array) for name, array in parameters.items()}
-                return [self._call(tensors, one) for one in batches]
+            with on_device(self._device), deterministic():
+                yield
         except DseError:
             raise
         except Exception as error:
-            shapes = {name: one.shape[1:] for name, one in batches[0].items()} if batches else {}
+            shapes = {name: one.shape[1:] for name, one in feeds.items()}
             shown = ", ".join(f"{name} {shape}".strip() for name, shape in shapes.items())
             raise EvaluationError(
                 f"{self.name} does not run on inputs of shape {shown} an example: "

@@ -53,7 +53,7 @@ class OwnModel:
         qualities: the quality metrics.
         missing: why the model cannot be run here; empty if it can.
         device: device that runs it: ``cpu``, ``cuda``, or ``auto``, ``cuda`` where there is one.
-        rotation: seed of the rotation that is folded into its weights; ``None`` for none.
+        rotation: the rotation that is folded into its weights, such as ``hadamard:7``.
         is_sequential: whether layers are calibrated by the inputs that compressed layers before
             them give.
     """
@@ -65,7 +65,7 @@ class OwnModel:
     qualities: tuple[Quality, ...] = field(compare=False)
     missing: str = ""
     device: str = "cpu"
-    rotation: int | None = None
+    rotation: str = "none"
     is_sequential: bool = False
 
     @property
@@ -136,9 +136,9 @@ class OwnModel:
         try:
             data = None if self.data is None else self.data.load()
             workload = load_workload(self.origin, self.label, data, self.qualities)
-            if self.rotation is not None:
-                workload = _rotated(workload, self.rotation)
-            return workload if self.device == "cpu" else _moved(workload, self.device)
+            if self.device != "cpu":
+                workload = _moved(workload, self.device)
+            return workload if self.rotation == "none" else _rotated(workload, self.rotation)
         except SpecError as error:
             raise as_evaluation_error(error) from error
 
@@ -173,22 +173,24 @@ def rotate_model(model: ModelRef, rotation: str) -> ModelRef:
 
     Args:
         model: the model.
-        rotation: ``none``, ``hadamard``, or ``hadamard:7`` with a seed.
+        rotation: ``none``, ``hadamard``, ``hadamard:7`` with a seed, or ``learned
+            100/int4:channel``, in 100 steps for a number format.
 
     Raises:
         SpecError: there is no such rotation, or the model cannot be rotated.
     """
     if rotation == "none":
         return model
-    from dse_evaluators.workloads.own.families.decoder_rotation import rotation_seed
+    from dse_evaluators.workloads.own.families.rotation_text import read_rotation
 
-    seed = rotation_seed(rotation)
+    learning, seed = read_rotation(rotation)
     own = _own_module(model, "rotation")
     if isinstance(own.origin, Path):
         from dse_evaluators.workloads.own.safetensors_model import match_weights
 
-        match_weights(own.origin).rotated(seed or 0)
-    return replace(own, rotation=seed, edition=f"{own.edition}-hadamard{seed}")
+        match_weights(own.origin).rotated(seed)
+    text = f"hadamard{seed}" if learning is None else repr(learning)
+    return replace(own, rotation=rotation, edition=f"{own.edition}-{digest(text.encode())[:6]}")
 
 
 def calibrate_in_order(model: ModelRef, calibration: str) -> ModelRef:
@@ -226,12 +228,17 @@ def _own_module(model: ModelRef, option: str) -> OwnModel:
     return model
 
 
-def _rotated(workload: Workload, seed: int) -> Workload:
+def _rotated(workload: Workload, rotation: str) -> Workload:
     """Return a workload with a rotation folded into its weights."""
+    from dse_evaluators.workloads.own.families.rotation_text import read_rotation
     from dse_evaluators.workloads.own.module_workload import ModuleWorkload
 
     assert isinstance(workload, ModuleWorkload)
-    workload.rotate(seed)
+    learning, seed = read_rotation(rotation)
+    if learning is None:
+        workload.rotate(seed)
+    else:
+        workload.learn_rotation(learning)
     return workload
 
 

@@ -69,10 +69,7 @@ class OwnTask:
             EvaluationError: an output is not finite, or the number of outputs does not fit the
                 targets.
         """
-        if table.ndim == _SEQUENCES:
-            cut = self.data.targets is None and self.data.inputs.dtype.kind == "i"
-            table = table[:, :-1] if cut and table.shape[1] > 1 else table
-            table = np.ascontiguousarray(table).reshape(-1, table.shape[-1])
+        table = np.ascontiguousarray(self.flatten_sequences(table))
         if not np.isfinite(table).all():
             raise EvaluationError(
                 f"the outputs of {self.label} have an infinite value or NaN",
@@ -80,8 +77,16 @@ class OwnTask:
             )
         if any(one.outputs == "probabilities" for one in self.qualities):
             table = log_probabilities(table, self.label)
-        self._check_outputs(table, self._targets(split))
+        self._check_outputs(table, self.targets_of(split))
         return table
+
+    def flatten_sequences(self, table: Any) -> Any:  # an array or a tensor
+        """Return outputs of sequences, (n, t, k), as outputs of positions; others as they are."""
+        if table.ndim != _SEQUENCES:
+            return table
+        cut = self.data.targets is None and self.data.inputs.dtype.kind == "i"
+        table = table[:, :-1] if cut and table.shape[1] > 1 else table
+        return table.reshape(-1, table.shape[-1])
 
     def count_examples(self, split: str) -> int:
         """Return the number of examples of a split; a sequence is one example."""
@@ -102,7 +107,7 @@ class OwnTask:
         Raises:
             EvaluationError: a function of the user fails.
         """
-        targets = self._targets(split)
+        targets = self.targets_of(split)
         given = np.zeros(len(outputs), dtype=np.int64) if targets is None else targets
         if chosen is not None:
             examples = self.count_examples(split)
@@ -133,11 +138,18 @@ class OwnTask:
             "they are",
         )
 
-    def _targets(self, split: str) -> Targets | None:
-        """Return the targets of a split's examples, (n,); of sequences, those of each position."""
+    def targets_of(self, split: str, rows: Ints | None = None) -> Targets | None:
+        """Return the targets of a split's examples, (n,); of sequences, those of each position.
+
+        Args:
+            split: the split.
+            rows: places of the examples in the split, (n,); by default all.
+        """
+        chosen = slice(None) if rows is None else rows
         targets = self.data.targets_of(split)
         if targets is None and self.data.inputs.dtype.kind == "i" and self.data.inputs.ndim == 2:
-            return self.data.inputs_of(split)[:, 1:].reshape(-1)
+            return self.data.inputs_of(split)[chosen][:, 1:].reshape(-1)
+        targets = None if targets is None else targets[chosen]
         if targets is not None and targets.dtype.kind == "i":
             return targets.reshape(-1)
         return targets
@@ -233,17 +245,12 @@ def table_of(given: Any) -> Single:
     """Return the outputs of a model as an array in single precision, (n, k) or (n, t, k).
 
     Args:
-        given: an array or tensor, a mapping or an object with ``logits``, or a tuple whose first
-            element is the outputs.
+        given: what the model returns, as for :func:`select_outputs`.
 
     Raises:
         EvaluationError: it has no array of one to three axes.
     """
-    if isinstance(given, Mapping) and "logits" in given:
-        given = given["logits"]
-    given = getattr(given, "logits", given)
-    if isinstance(given, tuple | list) and given:
-        given = given[0]
+    given = select_outputs(given)
     if hasattr(given, "detach"):
         given = given.detach().cpu().numpy()
     if not isinstance(given, np.ndarray) or not 1 <= given.ndim <= _SEQUENCES:
@@ -254,3 +261,16 @@ def table_of(given: Any) -> Single:
         )
     table = np.asarray(given, dtype=np.float32)
     return table[:, None] if table.ndim == 1 else table
+
+
+def select_outputs(given: Any) -> Any:
+    """Return the array or tensor of outputs among what a model returns.
+
+    Args:
+        given: an array or tensor, a mapping or an object with ``logits``, or a tuple whose first
+            element is the outputs.
+    """
+    if isinstance(given, Mapping) and "logits" in given:
+        given = given["logits"]
+    given = getattr(given, "logits", given)
+    return given[0] if isinstance(given, tuple | list) and given else given

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
 
 from dse.core.values import Floats
 from dse.errors import SpecError
@@ -20,6 +22,7 @@ NO_ROTATION = "none"
 _BLOCK = re.compile(r"(model\.layers\.\d+\.)(.+)")
 _FROM_ATTENTION_NORM = ("q_proj", "k_proj", "v_proj", "qkv_proj")
 _INTO_STREAM = ("o_proj", "down_proj", "w2")
+_GIVES_VALUES = ("v_proj", "qkv_proj")
 _UNCHANGED = ("q_norm", "k_norm")
 _ATTENTION_NORM, _MLP_NORM = "input_layernorm.weight", "post_attention_layernorm.weight"
 
@@ -36,7 +39,8 @@ def rotation_seed(text: str) -> int | None:
     if name != "hadamard" or not (seed or "0").isdecimal():
         raise SpecError(
             f"there is no rotation {text!r}",
-            hint=f"{NO_ROTATION}, hadamard, or hadamard:7 with a seed",
+            hint=f"{NO_ROTATION}, hadamard, or hadamard:7 with a seed; compression.recipe also "
+            "learns one: learned 100/int4:channel",
             part=["rotation"],
         )
     return int(seed or "0")
@@ -44,11 +48,16 @@ def rotation_seed(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderRotation:
-    """Random rotation of a decoder's residual stream, and of the values of each attention head.
+    """Rotation of a decoder's residual stream, and of the values of each attention head.
 
     The weights of the norms are folded into the layers that they feed, so that the norms commute
-    with the rotation. All heads share one rotation. The function of the model is the same up to
-    rounding; outliers of single channels are spread over all.
+    with the rotation. All heads of a block share one rotation. The function of the model is the
+    same up to rounding; outliers of single channels are spread over all.
+
+    Attributes:
+        config: sizes of the decoder.
+        stream: orthogonal matrix that multiplies the residual stream, (width, width).
+        heads: orthogonal matrix of each block's values, (head width, head width).
 
     Source:
         Ashkboos et al., QuaRot: Outlier-Free 4-Bit Inference in Rotated LLMs, 2024, section 4,
@@ -57,11 +66,12 @@ class DecoderRotation:
     """
 
     config: DecoderConfig
-    seed: int
+    stream: Floats
+    heads: tuple[Floats, ...]
 
     @staticmethod
     def of(module: object, seed: int) -> DecoderRotation:
-        """Return the rotation of a module.
+        """Return a random Hadamard rotation of a module, the same for the heads of all blocks.
 
         Raises:
             SpecError: the structure of the module does not allow one.
@@ -87,7 +97,12 @@ class DecoderRotation:
             hadamard_block(config.hidden_size)
         except SpecError as error:
             raise _refuse(error.problem, "leave out rotation") from error
-        return DecoderRotation(config=config, seed=seed)
+        head = random_rotation(config.head_width, seed + 1)
+        return DecoderRotation(
+            config=config,
+            stream=random_rotation(config.hidden_size, seed),
+            heads=(head,) * len(config.windows),
+        )
 
     def rotate(self, name: str, read: Callable[[str], Single]) -> Single:
         """Return the rotated values of a parameter.
@@ -96,65 +111,72 @@ class DecoderRotation:
             name: name of the parameter.
             read: function that returns the stored values of a parameter.
         """
-        if name == "model.embed_tokens.weight":
-            return _single(read(name).astype(np.float64) @ self._stream)
-        if name == "lm_head.weight":
-            return self._read_stream(read(name), read("model.norm.weight"))
-        found = _BLOCK.fullmatch(name)
-        prefix, rest = found.groups() if found else ("", name)
-        module, _, kind = rest.rpartition(".")
-        layer = module.rpartition(".")[2]
+        layer = _layer_of(name)
         if layer in _UNCHANGED:
             return read(name)
         if layer.endswith("norm"):
             return np.full_like(read(name), 1.0 - self._norm_offset)
-        if layer in _INTO_STREAM:
-            return self._write_stream(layer, kind, read(name))
-        values = read(name)
-        if kind == "weight":
-            norm = _ATTENTION_NORM if layer in _FROM_ATTENTION_NORM else _MLP_NORM
-            values = self._read_stream(values, read(prefix + norm))
-        return self._rotate_values(layer, values)
+        values = read(name).astype(np.float64)
+        norm = self._norm_before(name, layer)
+        if norm:
+            values = values * (read(norm).astype(np.float64) + self._norm_offset)
+        turned = self.turn(name, values, self.stream, self.heads)
+        return np.ascontiguousarray(turned, dtype=np.float32)
 
-    @property
-    def _stream(self) -> Floats:
-        return random_rotation(self.config.hidden_size, self.seed)
+    # Arrays and tensors have no common type, so that one formula serves both as Any.
+    def turn(self, name: str, values: Any, stream: Any, heads: Sequence[Any]) -> Any:
+        """Return a parameter, whose norm is folded into it, multiplied by rotations.
+
+        Args:
+            name: name of the parameter.
+            values: its values, an array or a tensor, as are the other arguments and the result.
+            stream: matrix that multiplies the residual stream, (width, width).
+            heads: matrix of each block's values, (head width, head width).
+        """
+        layer, found = _layer_of(name), _BLOCK.fullmatch(name)
+        is_weight = name.endswith(".weight")
+        if layer in _UNCHANGED or layer.endswith("norm"):
+            return values
+        head = heads[int(found[1].split(".")[2])] if found else None
+        if layer in _INTO_STREAM:
+            if layer == "o_proj" and is_weight:
+                by_head = values.reshape(len(values), -1, self.config.head_width)
+                values = (by_head @ head).reshape(values.shape)
+            return stream.T @ values
+        turned = values @ stream if is_weight else values
+        if layer not in _GIVES_VALUES:
+            return turned
+        return self._turn_values(turned, head)
 
     @property
     def _norm_offset(self) -> float:
         return 1.0 if self.config.family.is_gemma else 0.0
 
-    def _read_stream(self, weight: Single, norm: Single) -> Single:
-        """Return a layer that reads the rotated stream after a norm without weights."""
-        gain = norm.astype(np.float64) + self._norm_offset
-        return _single((weight.astype(np.float64) * gain) @ self._stream)
+    def _norm_before(self, name: str, layer: str) -> str:
+        """Return the name of the norm that feeds a weight; empty if there is none."""
+        if layer in _INTO_STREAM or layer == "embed_tokens" or not name.endswith(".weight"):
+            return ""
+        found = _BLOCK.fullmatch(name)
+        if not found:
+            return "model.norm.weight"
+        return found[1] + (_ATTENTION_NORM if layer in _FROM_ATTENTION_NORM else _MLP_NORM)
 
-    def _write_stream(self, layer: str, kind: str, values: Single) -> Single:
-        """Return a layer, or its bias, that writes into the rotated stream."""
-        wide = values.astype(np.float64)
-        if layer == "o_proj" and kind == "weight":
-            heads = wide.reshape(len(wide), -1, self.config.head_width)
-            wide = (heads @ self._head).reshape(wide.shape)
-        return _single(self._stream.T @ wide)
-
-    def _rotate_values(self, layer: str, values: Single) -> Single:
-        """Return a projection whose values, if it gives any, are rotated by head."""
-        if layer not in ("v_proj", "qkv_proj"):
-            return values
+    def _turn_values(self, values: Any, head: Any) -> Any:
+        """Return a projection, or its bias, whose last outputs are the values of each head."""
         count = self.config.key_value_heads * self.config.head_width
-        first, rows = np.split(values, [len(values) - count])
-        heads = rows.astype(np.float64)
-        heads = heads.reshape(self.config.key_value_heads, self.config.head_width, -1)
-        turned = (self._head.T @ heads).reshape(rows.shape)
-        return np.concatenate([first, _single(turned)])
+        first, rows = values[: len(values) - count], values[len(values) - count :]
+        by_head = rows.reshape(self.config.key_value_heads, self.config.head_width, -1)
+        turned = (head.T @ by_head).reshape(rows.shape)
+        if not len(first):
+            return turned
+        if isinstance(turned, torch.Tensor):
+            return torch.cat([first, turned])
+        return np.concatenate([first, turned])
 
-    @property
-    def _head(self) -> Floats:
-        return random_rotation(self.config.head_width, self.seed + 1)
 
-
-def _single(values: Floats) -> Single:
-    return np.ascontiguousarray(values, dtype=np.float32)
+def _layer_of(name: str) -> str:
+    """Return the name of a parameter's layer, such as ``q_proj``."""
+    return name.split(".")[-2]
 
 
 def _refuse(why: str, hint: str) -> SpecError:

@@ -1,0 +1,1 @@
+"""Training of a network whose weights are rounded in the forward pass."""
