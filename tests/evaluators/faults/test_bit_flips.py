@@ -95,7 +95,8 @@ def test_protections_cost_what_they_store_and_majority_corrects_all(options):
     made = BitFlips(**options, protection="{p}", trials=60)
     designs = [{"p": name} for name in ("none", "clip", "parity", "duplicate", "tmr")]
     found = made.evaluate(Batch.of(designs)).columns
-    assert found["bits_overhead"].tolist() == [0, 0, 1 / 32, 9 / 32, 2]
+    ends = 2 * 2 * 3 * 32 / (18 * 32)  # of two layers with 18 weights, each in three copies
+    assert found["bits_overhead"].tolist() == [0, ends, 1 / 32, 9 / 32, 2]
     assert found["time_overhead"].tolist() == [0, 1, 1, 1, 2.5]
     assert found["sdc_rate"][4] == 0
     assert found["sdc_rate"][0] > 0
@@ -156,7 +157,10 @@ MISTAKES = {
     "unknown layer": ({"layers": {"w00": "tmr"}}, "did you mean 'w0'"),
     "flips nowhere": ({"where": "w00"}, "did you mean 'w0'"),
     "unknown protection": ({"protection": "partiy"}, "did you mean 'parity'"),
-    "no exponent": ({"format": "int8", "protection": "duplicate"}, "no exponent to duplicate"),
+    "no exponent": (
+        {"format": "int8", "protection": "duplicate"},
+        "no exponent, which duplicate protects",
+    ),
     "no mantissa": ({"format": "int8", "bits": "mantissa"}, "int8 has no mantissa"),
     "no such bit": ({"format": "int8", "bits": "8"}, "0, the lowest, to 7"),
     "no such field": ({"bits": "exponents"}, "did you mean 'exponent'"),
