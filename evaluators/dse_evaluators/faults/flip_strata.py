@@ -18,8 +18,9 @@ MOST_WEIGHTS = 1 << 18
 _FLIPS_IN_STRATUM = 5  # of a proportional sample: so many strata that each can have two of these
 _LEAST, _MOST = -40, 20  # half octaves of a change, relative to the largest weight
 _PILOT = 5  # the reciprocal of its share of the flips
-_PRIOR = 0.02  # events and other flips that are added to the pilot's
-_NEIGHBOUR = 0.25  # what a flip in the next stratum counts for the pilot's share in this one
+_PROPORTIONAL = 0.3  # of the flips after the pilot sample
+_PRIOR = 0.005  # events and other flips that are added to the pilot's
+_NEIGHBOUR = 0.1  # what a flip in the next stratum counts for the pilot's share in this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +197,8 @@ def allocate(shares: Floats, sizes: Ints, total: int) -> Ints:
 def allocate_by_pilot(strata: FlipStrata, events: Ints, counts: Ints, total: int) -> Ints:
     """Return the flips in each stratum, (h,), after a pilot sample.
 
-    Half of them are in proportion to the strata, so that a stratum without an event in the pilot
-    sample is not left out; the other half to the standard deviation in each.
+    Three tenths of them are in proportion to the strata, so that a stratum without an event in the
+    pilot sample is not left out; the others also to the standard deviation in each.
 
     Args:
         strata: the strata.
@@ -213,5 +214,6 @@ def allocate_by_pilot(strata: FlipStrata, events: Ints, counts: Ints, total: int
     kernel = _NEIGHBOUR ** np.abs(places[:, None] - places)
     shares = (kernel @ events + _PRIOR) / (kernel @ counts + 2 * _PRIOR)
     optimal = strata.shares * np.sqrt(shares * (1 - shares))
-    mixed = strata.shares / strata.shares.sum() + optimal / optimal.sum()
+    plain = strata.shares / strata.shares.sum()
+    mixed = _PROPORTIONAL * plain + (1 - _PROPORTIONAL) * optimal / optimal.sum()
     return allocate(mixed, strata.sizes, total)
