@@ -43,6 +43,9 @@ _LAYERS = 20
 _FACTORS = (10, 20, 30, 50)
 """How many times fewer corruptions than without protection."""
 
+_SMALL = 1e-9
+"""Corruptions of a layer in whose sample there were none."""
+
 _WORDS = 2
 """Words for each run of the encoder, unless ``--examples`` states their number."""
 _PIECES = 3  # [CLS], the word, [SEP]
@@ -251,8 +254,11 @@ def protect(asked: argparse.Namespace) -> None:
         }
         mixed = list_mixtures(layers, tables[0])
         for kind, one in uniform.items():
-            print_cheapest(f"{name} as {kind}", layers, tables, uniform, mixed, one.chosen_by)
-            print(f"  {kind} for all layers: {one}")
+            cost = print_cheapest(
+                f"{name} as {kind}", layers, tables, uniform, mixed, one.chosen_by
+            )
+            ratio = one.cost / cost if cost else float("nan")
+            print(f"  {kind} for all layers: {one}; {ratio:.1f} times", flush=True)
         bare = uniform["none"].chosen_by
         for factor in _FACTORS:
             print_cheapest(f"{name} 1/{factor}", layers, tables, uniform, mixed, bare / factor)
@@ -309,11 +315,18 @@ def sum_protections(
 
 
 def list_mixtures(layers: Sequence[str], table: Layers) -> list[tuple[float, float, list[str]]]:
-    """Return cost, corruptions and protections of all mixtures that are not dominated."""
+    """Return cost, corruptions and protections of all mixtures that are not dominated.
+
+    A layer without a corruption in its sample does not count as one that is known to have none.
+    """
     front: list[tuple[float, float, list[str]]] = [(0.0, 0.0, [])]
     for layer in layers:
         longer = [
-            (cost + table[layer, name][1], rate + table[layer, name][0].value, [*names, name])
+            (
+                cost + table[layer, name][1],
+                rate + count_corruptions(table[layer, name][0]),
+                [*names, name],
+            )
             for cost, rate, names in front
             for name in PROTECTIONS
         ]
@@ -325,6 +338,11 @@ def list_mixtures(layers: Sequence[str], table: Layers) -> list[tuple[float, flo
     return front
 
 
+def count_corruptions(found: Proportion) -> float:
+    """Return the estimate, but a small number for one without events that is not known to be 0."""
+    return found.value or min(found.high, _SMALL)
+
+
 def print_cheapest(
     title: str,
     layers: Sequence[str],
@@ -332,9 +350,13 @@ def print_cheapest(
     uniform: Mapping[str, ProtectedModel],
     mixed: Sequence[tuple[float, float, list[str]]],
     most: float,
-) -> None:
-    """Print the cheapest protection for all layers, and by layer, with at most some corruptions."""
-    limit = most * (1 + 1e-9)
+) -> float:
+    """Print the cheapest protection for all layers, and by layer, with at most some corruptions.
+
+    Returns:
+        The additional bits of the protection by layer, over those of all layers.
+    """
+    limit = most * (1 + 1e-9) + (_SMALL * len(layers) if most else 0.0)
     kind = min(
         (name for name in uniform if uniform[name].chosen_by <= limit),
         key=lambda name: uniform[name].cost,
@@ -344,6 +366,7 @@ def print_cheapest(
     ratio = uniform[kind].cost / found.cost if found.cost else float("nan")
     print(f"{title}: {' '.join(names)}: {found}")
     print(f"  cheapest for all layers: {kind}, {uniform[kind]}; {ratio:.1f} times", flush=True)
+    return found.cost
 
 
 def write_classifier(folder: Path) -> dict[str, str]:
