@@ -260,7 +260,8 @@ def user_options(plugin: object) -> Sequence[str]:
 
     Such an option is a name, a path relative to the study's file, a function of the user's own
     file as ``{python: net.py:make}``, or an object of a Python program. The class lists them in
-    its attribute ``user_options``.
+    its attribute ``user_options``. A name that ends in ``.*`` stands for the values of a mapping,
+    which are texts of this kind or mappings without paths.
 
     Args:
         plugin: the class of the evaluator.

@@ -40,7 +40,7 @@ from dse.schema.study.run_sections import patience_of, retries_of, stages_of
 from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers
-from dse.schema.study.user_files import resolve_user_option
+from dse.schema.study.user_files import EACH_VALUE, resolve_each_value, resolve_user_option
 from dse.schema.yaml.files import Files, rename_old_keys, resolve_path
 from dse.schema.yaml.source import Path_, SourceDocument
 from dse.schema.yaml.validation import ErrorCollector, legible
@@ -256,9 +256,12 @@ class _Builder:
             if isinstance(options.get(key), str):
                 options[key] = str(resolve_path(options[key], self.source.path))
         plugin = load("evaluators", spec.use)
-        for key in user_options(plugin):
-            if key in options:
-                options[key] = resolve_user_option(options[key], self.source.path, self.objects)
+        for name in user_options(plugin):
+            key = name.removesuffix(EACH_VALUE)
+            if key not in options:
+                continue
+            resolve = resolve_user_option if key == name else resolve_each_value
+            options[key] = resolve(options[key], self.source.path, self.objects)
         if "cwd" in options_of(plugin):
             options.setdefault("cwd", str(self.source.path.parent))
         return options

@@ -23,6 +23,9 @@ _METRICS = "metrics"
 _KINDS = ("onnx:",)
 """Prefixes of a path that state the kind of its file: ``onnx:net.onnx,batch=1``."""
 
+EACH_VALUE = ".*"
+"""End of the name of a user option of which each value of a mapping names something."""
+
 GIVEN = "given:"
 """Prefix of a text that names an object of a Python program."""
 
@@ -68,6 +71,24 @@ def _resolve_mapping(
         file, colon, name = function.rpartition(":")
         found[_FUNCTION] = f"{resolve_path(file, study_file)}{colon}{name}" if file else function
     return found
+
+
+def resolve_each_value(value: Any, study_file: Path, objects: Mapping[str, Any]) -> Any:
+    """Return a mapping with the paths among its values resolved; other values as they are.
+
+    Args:
+        value: the value of the option, ``{name: text}``.
+        study_file: the study's file.
+        objects: the objects of a Python program, by the texts that name them.
+
+    Raises:
+        SpecError: a path is not valid.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    texts = {key: one for key, one in value.items() if isinstance(one, str)}
+    resolved = {key: resolve_user_option(one, study_file, objects) for key, one in texts.items()}
+    return {**value, **resolved}
 
 
 def _resolve_text(text: str, study_file: Path, objects: Mapping[str, Any]) -> Any:

@@ -110,7 +110,7 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
         SpecError: an option has an invalid value, or the network has no place to cut.
     """
 
-    user_options: ClassVar[Sequence[str]] = ("workload",)
+    user_options: ClassVar[Sequence[str]] = ("workload", "platforms.*")
 
     workload: object = "alexnet"
     platforms: Platforms | None = None

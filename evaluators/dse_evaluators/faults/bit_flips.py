@@ -76,15 +76,17 @@ class BitFlips:
             Python, a ``torch.nn.Module``; see ``docs/how-to/own-model.md``.
         format: number format of the weights, such as ``fp32``, ``fp8_e4m3`` or ``int8:channel``.
         protection: protection of each layer: ``none``; ``clip`` (weights outside of the layer's
-            range are set to its ends); ``parity`` (a word with an odd number of flips is read as
-            zero); ``duplicate`` (a word whose two copies of sign and exponent differ is read as
-            zero); ``tmr`` (each bit is the majority of three copies).
+            range are set to its ends) or ``range-zero`` (they are read as zero); ``parity`` (a word
+            with an odd number of flips is read as zero) or ``exponent-parity`` (of flips in sign
+            and exponent); ``duplicate`` (a word whose two copies of sign and exponent differ is
+            read as zero); ``ecc`` (one flip of a word is corrected, two are read as zero); ``tmr``
+            (each bit is the majority of three copies).
         layers: protections of other layers, by name pattern; the first match applies.
         where: name pattern of the layers whose bits flip.
         bits: bits that flip: ``all``, ``sign``, ``exponent``, ``mantissa``, or a position from 0,
             the lowest. Check bits flip only with ``all``.
-        trials: number of single flips in each layer, or number of fault patterns if there is a
-            ``rate``.
+        trials: number of single flips in each layer, with a pilot sample of a fifth of them, or
+            number of fault patterns if there is a ``rate``.
         rate: probability that a bit flips; without it, flips are single.
         criterion: ``prediction``, or the quality metric that decides what a corruption is; by
             default ``prediction`` for classifiers and language models, else the first metric.
@@ -100,12 +102,14 @@ class BitFlips:
         seed: seed of the flips; a study's ``replicates`` set it.
 
     Limits:
-        Weights only: activations, biases, scales and zero points do not flip. An ONNX file runs
-        from the faulty layer on; other models run as a whole for each flip. All protections of a
-        layer share their runs. Flips are drawn without repetition.
+        Weights only: activations, biases, scales, zero points and the ends of ranges (counted in
+        three copies) do not flip. An ONNX file runs from the faulty layer on; other models run as
+        a whole for each flip. All protections of a layer share their runs.
 
     Error:
-        Sampling only, which the interval states.
+        Sampling only, which the interval states. Flips are stratified by the change of the weight
+        that is read; those that change nothing are known and not run, and a pilot sample decides
+        where the others are drawn.
 
     Example:
         options: {model: digits-cnn, format: "{format}", protection: "{protection}", trials: 3}
@@ -115,7 +119,7 @@ class BitFlips:
     Source:
         Li et al., Understanding Error Propagation in Deep Learning Neural Network Accelerators and
         Applications, 2017 (silent data corruption of a prediction); Chen et al., Ranger, 2021
-        (range restriction).
+        (range restriction); Cochran, Sampling Techniques, 1977 (stratified estimates).
 
     Raises:
         PluginError: the model or the split is unknown.
@@ -166,7 +170,7 @@ class BitFlips:
         self._chosen = LayerProtections(self._model, self.format, self.protection, self.layers)
         self._where, self._bits = Template.of(self.where), Template.of(self.bits)
         self.provides = {**RATES, **OVERHEAD, **model_of(self._model).metrics}
-        self.version = f"1-{edition_of(self._model)}"
+        self.version = f"2-{edition_of(self._model)}"
         self.reads = self._chosen.reads | {*self._where.names, *self._bits.names}
         self._check_numbers()
         self._rule = self._criterion_of()

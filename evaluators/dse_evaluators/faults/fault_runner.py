@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dse.core.values import Ints
@@ -138,10 +139,19 @@ class FaultRunner:
         if self._content is None:
             pairs = zip(places.tolist(), values, strict=True)
             return [self._run_flip(layer, place, value) for place, value in pairs]
-        if self._resumed is None or self._resumed.layer != layer:
-            self._resumed = None  # its tensors go before new ones come
-            self._resumed = self._resume(layer, self._content)
-        return self._resumed.run(places, values)
+        return self._resume(layer, self._content).run(places, values)
+
+    def read_rows(self, layer: str) -> NDArray[np.bool_] | None:
+        """Return which rows of a layer the model reads for the examples; None if that is unknown.
+
+        Args:
+            layer: name of the layer.
+        """
+        if self._content is None:
+            return None
+        graph = self._resume(layer, self._content).graph
+        rows = range(len(self._stored[layer]))
+        return np.array([graph.reads_row(row) for row in rows])
 
     def run_weights(self, weights: Mapping[str, Single]) -> FaultOutcome:
         """Return the outcome of a run of all of the model, with the weights of some layers."""
@@ -178,6 +188,12 @@ class FaultRunner:
         return with_initializers(self._workload.onnx_model(), self._stored)
 
     def _resume(self, layer: str, content: bytes) -> _ResumedLayer:
+        if self._resumed is None or self._resumed.layer != layer:
+            self._resumed = None  # its tensors go before new ones come
+            self._resumed = self._make_resumed(layer, content)
+        return self._resumed
+
+    def _make_resumed(self, layer: str, content: bytes) -> _ResumedLayer:
         workload, split = self._workload, self._split
         assert isinstance(workload, RunsOnnx)
         weight = self._stored[layer].copy()

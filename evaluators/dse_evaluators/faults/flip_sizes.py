@@ -34,8 +34,7 @@ def _flip_size(model: ModelRef, layer: str, text: str) -> float:
     form, name = divide(text)
     stored, protection = _store_layer(model, layer, form), protection_of(name)
     flips = sample_flips(stored, "all", _SAMPLED, 0, layer)
-    none = np.zeros((len(protection.copies(stored.code)), len(flips.places)), dtype=np.uint64)
-    changed = read_flips(stored, protection, flips, none).astype(np.float64)
+    changed = read_flips(stored, protection, flips).astype(np.float64)
     intact = stored.values.reshape(-1)[flips.places]
     largest = max(float(np.abs(stored.values).max()), float(np.finfo(np.float32).tiny))
     sizes = np.nan_to_num(np.abs(changed - intact) / largest, nan=1.0)

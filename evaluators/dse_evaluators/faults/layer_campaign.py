@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dse.core.values import Floats, Ints
 from dse_evaluators.faults.fault_runner import FaultOutcome, FaultRunner
-from dse_evaluators.faults.proportions import Proportion, sum_proportions, wilson
-from dse_evaluators.faults.protections import Masks, Protection
+from dse_evaluators.faults.flip_strata import (
+    MOST_WEIGHTS,
+    FlipSample,
+    FlipStrata,
+    allocate,
+    allocate_by_pilot,
+    pilot_size,
+    positions,
+    stratify_flips,
+)
+from dse_evaluators.faults.proportions import Proportion, stratified_proportion, sum_proportions
+from dse_evaluators.faults.protections import Protection
 from dse_evaluators.faults.stored_layer import StoredLayer
 from dse_evaluators.formats.arrays import Single
 
@@ -30,7 +38,7 @@ class LayerFaults:
             interval. Check bits suffer flips at the same rate, and are included.
         quality: mean of each quality metric over flips in all stored bits, (q,).
         quality_stderr: its standard errors, (q,).
-        flips: number of sampled flips in codes.
+        flips: number of sampled flips, without those of the pilot sample.
     """
 
     layer: str
@@ -42,25 +50,20 @@ class LayerFaults:
     flips: int
 
 
-class Flips(NamedTuple):
-    """Sampled single flips: the weights, (k,), and the flipped bit of each, (k,)."""
-
-    places: Ints
-    masks: Masks
-
-
 class FlipCampaign:
     """Single flips in the stored codes of a model's layers.
 
-    Flips are drawn without repetition and independently of the protection, so that protections are
-    compared on the same flips. Outcomes are kept: a weight that is read as the same value under two
-    protections is run once.
+    Flips are stratified by the change of the weight that is read: those that change nothing are
+    not run, and most runs are of changes of which some corrupt and others do not, as a pilot sample
+    of a fifth of the flips shows. Outcomes are kept: a weight that is read as the same value under
+    two protections is run once.
 
     Args:
         runner: runs the model with faulty weights.
         layers: the stored layers by name.
         bits: the bits that may flip: a field of the codes or a position; see ``CodeBits.chosen``.
-        trials: number of flips in each layer, or all possible ones if these are fewer.
+        trials: number of flips in each layer with those of the pilot sample, or all possible ones
+            if these are fewer.
     """
 
     def __init__(
@@ -94,63 +97,97 @@ class FlipCampaign:
     def _measure(self, layer: str, protection: Protection, seed: int) -> LayerFaults:
         stored = self.layers[layer]
         code_bits, check_bits = self.exposed_bits(layer, protection)
-        codes = sample_flips(stored, self._bits, self._trials, seed, layer)
-        none = np.zeros((len(protection.copies(stored.code)), len(codes.places)), dtype=np.uint64)
-        in_codes = self._outcomes(layer, protection, codes, none)
-        sdc = wilson(sum(one.corrupt for one in in_codes), len(in_codes))
-        quality = np.array([one.quality for one in in_codes])  # (k, q)
-        mean, error = quality.mean(axis=0), quality.std(axis=0) / np.sqrt(len(quality))
-        if check_bits:
-            copies = _flip_checks(protection, stored, len(codes.places), seed)
-            blank = Flips(codes.places, np.zeros_like(codes.masks))
-            in_checks = self._outcomes(layer, protection, blank, copies)
-            ratio = check_bits / code_bits
-            more = wilson(sum(one.corrupt for one in in_checks), len(in_checks)).scaled(ratio)
-            # The same weights are drawn for both terms, so that their errors add.
-            sdc = Proportion(*(one + other for one, other in zip(sdc, more, strict=True)))
-            other = np.array([one.quality for one in in_checks])
-            mean = (mean + ratio * other.mean(axis=0)) / (1 + ratio)
-            error = (error + ratio * other.std(axis=0) / np.sqrt(len(other))) / (1 + ratio)
+        rng = np.random.default_rng([seed, crc32(layer.encode())])
+        chosen, rows = stored.code.chosen(self._bits), self.runner.read_rows(layer)
+        strata = stratify_flips(stored, protection, chosen, rows, self._trials, rng)
+        counts, outcomes = self._sample(layer, protection, strata, rng)
+        corrupt = np.array([one.corrupt for one in outcomes], dtype=np.int64)
+        clusters = None if strata.is_whole else MOST_WEIGHTS
+        sdc = stratified_proportion(
+            _add_strata(corrupt, counts), counts, strata.sizes, strata.shares, clusters
+        )
+        intact = np.array(self._intact(layer).quality)  # (q,)
+        quality = np.array([one.quality for one in outcomes]).reshape(-1, len(intact))
+        mean, error = _mean_quality(quality, counts, strata, intact)
         return LayerFaults(
             layer=layer,
             code_bits=code_bits,
             check_bits=check_bits,
-            sdc=sdc,
+            sdc=sdc.scaled(1 + check_bits / code_bits),
             quality=mean,
             quality_stderr=error,
-            flips=len(in_codes),
+            flips=len(outcomes),
         )
 
+    def _sample(
+        self, layer: str, protection: Protection, strata: FlipStrata, rng: np.random.Generator
+    ) -> tuple[Ints, list[FaultOutcome]]:
+        """Return the number of flips in each stratum, and their outcomes without the pilot's."""
+        pilot = pilot_size(strata, self._trials)
+        counts = allocate(strata.shares, strata.sizes, pilot or self._trials)
+        outcomes = self._outcomes(layer, protection, strata.draw(counts, rng))
+        if pilot:
+            # The pilot sample decides on the allocation only: with it, the mean would be biased.
+            events = _add_strata(np.array([one.corrupt for one in outcomes], np.int64), counts)
+            counts = allocate_by_pilot(strata, events, counts, self._trials - pilot)
+            outcomes = self._outcomes(layer, protection, strata.draw(counts, rng))
+        return counts, outcomes
+
+    def _intact(self, layer: str) -> FaultOutcome:
+        """Return the outcome of the run without faults."""
+        runs = self._runs[layer]
+        if _INTACT not in runs:
+            value = self.layers[layer].values.reshape(-1)[:1]
+            runs[_INTACT] = self.runner.run_flips(layer, np.zeros(1, dtype=np.int64), value)[0]
+        return runs[_INTACT]
+
     def _outcomes(
-        self, layer: str, protection: Protection, flips: Flips, copies: Masks
+        self, layer: str, protection: Protection, sample: FlipSample
     ) -> list[FaultOutcome]:
         """Return the outcome of each flip; runs that were made before are not repeated."""
         stored, runs = self.layers[layer], self._runs[layer]
-        values = read_flips(stored, protection, flips, copies)
+        values = read_flips(stored, protection, sample)
         words = values.view(np.uint32).tolist()
-        keys = list(zip(flips.places.tolist(), words, strict=True))
-        intact = stored.values.reshape(-1)[flips.places]
-        masked = (values == intact).tolist()
-        new = dict.fromkeys(
-            key for key, same in zip(keys, masked, strict=True) if not same and key not in runs
-        )
-        if True in masked and _INTACT not in runs:
-            first = masked.index(True)
-            places = flips.places[first : first + 1]
-            runs[_INTACT] = self.runner.run_flips(layer, places, intact[first : first + 1])[0]
+        keys = list(zip(sample.places.tolist(), words, strict=True))
+        new = [key for key in dict.fromkeys(keys) if key not in runs]
         if new:
             places = np.array([place for place, _ in new])
             changed = np.array([word for _, word in new], dtype=np.uint32).view(np.float32)
             runs |= zip(new, self.runner.run_flips(layer, places, changed), strict=True)
-        return [runs[_INTACT if same else key] for key, same in zip(keys, masked, strict=True)]
+        return [runs[key] for key in keys]
 
 
 _INTACT = (-1, 0)
 """Key of the run without faults."""
 
 
-def sample_flips(stored: StoredLayer, bits: str, trials: int, seed: int, layer: str) -> Flips:
-    """Return flips in different bits of a layer's codes.
+def _add_strata(values: Ints, counts: Ints) -> Ints:
+    """Return the sum of the values of each stratum's flips, (h,)."""
+    return np.bincount(np.repeat(np.arange(len(counts)), counts), values, len(counts)).astype(int)
+
+
+def _mean_quality(
+    quality: Floats, counts: Ints, strata: FlipStrata, intact: Floats
+) -> tuple[Floats, Floats]:
+    """Return the mean of each quality metric, (q,), and its standard error, (q,).
+
+    Args:
+        quality: metrics of the sampled flips by stratum, (k, q).
+        counts: number of flips in each stratum, (h,).
+        strata: the strata.
+        intact: metrics without faults, (q,), which all other flips have.
+    """
+    rest = 1 - strata.shares.sum()
+    mean, variance = rest * intact, np.zeros(len(intact))
+    parts = np.split(quality, np.cumsum(counts)[:-1]) if len(counts) else []
+    for share, size, part in zip(strata.shares, strata.sizes, parts, strict=True):
+        mean = mean + share * part.mean(axis=0)
+        variance += share**2 * part.var(axis=0) / len(part) * (1 - len(part) / size)
+    return mean, np.sqrt(variance)
+
+
+def sample_flips(stored: StoredLayer, bits: str, trials: int, seed: int, layer: str) -> FlipSample:
+    """Return flips in different bits of a layer's codes, all bits with equal probability.
 
     Args:
         stored: the layer.
@@ -159,37 +196,23 @@ def sample_flips(stored: StoredLayer, bits: str, trials: int, seed: int, layer: 
         seed: seed of the sample.
         layer: name of the layer, on which the sample depends.
     """
-    positions = _positions(stored.code.chosen(bits))
-    total = stored.weight.size * len(positions)
+    places = positions(stored.code.chosen(bits))
+    total = stored.weight.size * len(places)
     rng = np.random.default_rng([seed, crc32(layer.encode())])
     cells = rng.choice(total, min(trials, total), replace=False)
-    masks = np.uint64(1) << positions[cells % len(positions)]
-    return Flips(cells // len(positions), masks)
+    masks = np.uint64(1) << places[cells % len(places)]
+    return FlipSample(cells // len(places), masks, np.zeros((0, len(masks)), dtype=np.uint64))
 
 
-def _positions(mask: int) -> NDArray[np.uint64]:
-    found = [place for place in range(mask.bit_length()) if mask >> place & 1]
-    return np.array(found, dtype=np.uint64)
-
-
-def _flip_checks(protection: Protection, stored: StoredLayer, count: int, seed: int) -> Masks:
-    """Return masks with one flipped check bit in each of some words, (copies, count)."""
-    masks = protection.copies(stored.code)
-    bits = [(copy, place) for copy, mask in enumerate(masks) for place in _positions(mask).tolist()]
-    drawn = np.random.default_rng([seed, 1]).integers(len(bits), size=count)
-    found = np.zeros((len(masks), count), dtype=np.uint64)
-    for column, number in enumerate(drawn.tolist()):
-        copy, place = bits[number]
-        found[copy, column] = 1 << place
-    return found
-
-
-def read_flips(stored: StoredLayer, protection: Protection, flips: Flips, copies: Masks) -> Single:
+def read_flips(stored: StoredLayer, protection: Protection, sample: FlipSample) -> Single:
     """Return the value of each flip's weight as it is read, (k,), each flip by itself."""
-    found = np.empty(len(flips.places), dtype=np.float32)
-    for chosen in _distinct_rounds(flips.places):
+    found = np.empty(len(sample.places), dtype=np.float32)
+    copies = sample.copies
+    if not len(copies):  # the copies of the protection are intact
+        copies = np.zeros((len(protection.copies(stored.code)), len(found)), dtype=np.uint64)
+    for chosen in _distinct_rounds(sample.places):
         found[chosen] = stored.read(
-            protection, flips.places[chosen], flips.masks[chosen], copies[:, chosen]
+            protection, sample.places[chosen], sample.masks[chosen], copies[:, chosen]
         )
     return found
 

@@ -150,7 +150,7 @@ def overhead_of_layer(
     size = format_of(form).bits(shape, axis_of(shape))
     protection = protection_of(name)
     check_protection(name, code_bits(form))
-    extra = protection.check_bits(code_bits(form)) * size.numbers
+    extra = protection.check_bits(code_bits(form)) * size.numbers + protection.layer_bits
     operations = protection.operations * size.numbers
     return float(extra), float(size.total), float(operations), 2.0 * size.numbers
 

@@ -6,6 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from scipy.special import betaincinv
+
+from dse.core.values import Floats, Ints
+
 Z = 1.959963984540054
 """Quantile of the standard normal distribution for two-sided 95 % intervals."""
 
@@ -39,6 +44,51 @@ def wilson(count: int, trials: int) -> Proportion:
     half = Z / (trials + Z**2) * math.sqrt(count * (trials - count) / trials + Z**2 / 4)
     stderr = math.sqrt(share * (1 - share) / trials)
     return Proportion(share, max(min(middle - half, share), 0.0), max(middle + half, share), stderr)
+
+
+def stratified_proportion(
+    events: Ints, counts: Ints, sizes: Ints, shares: Floats, clusters: int | None = None
+) -> Proportion:
+    """Return the share of events in a population, from samples of its strata.
+
+    The interval is that of Clopper and Pearson for the effective sample size: the number of
+    independent trials with the estimate's variance. For this variance alone, half an event and half
+    a non-event are added to each stratum: otherwise one without events would count as known.
+    The estimate is unbiased if the numbers of trials do not depend on these events.
+
+    Args:
+        events: number of events in each stratum, (h,).
+        counts: number of trials in each, (h,), drawn without repetition, at least 1.
+        sizes: number of members of each, (h,); a stratum whose members are all drawn is known.
+        shares: share of each in the population, (h,); the rest of the population has no events.
+        clusters: number of random clusters that the strata were sampled from, if they were: the
+            variance between clusters is bounded by that of a share.
+
+    Source:
+        Cochran: Sampling Techniques, 3rd edition, 1977, eq. 5.7; Korn, Graubard: Confidence
+        Intervals for Proportions with Small Expected Number of Positive Counts Estimated from
+        Survey Data, 1998 (effective sample size).
+    """
+    found = events / counts
+    value = float(shares @ found)
+    rest = shares**2 * (1 - counts / sizes) / counts
+    stderr = math.sqrt(float(rest @ (found * (1 - found))))
+    likely = np.where(counts < sizes, (events + 0.5) / (counts + 1), found)
+    middle = float(shares @ likely)
+    variance = float(rest @ (likely * (1 - likely)))
+    if clusters is not None:
+        variance += middle * (1 - middle) / clusters
+    if variance <= 0:
+        return Proportion(value, value, value, stderr)
+    trials = middle * (1 - middle) / variance
+    return Proportion(value, *_clopper_pearson(value * trials, trials), stderr)
+
+
+def _clopper_pearson(events: float, trials: float) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of a share; numbers need not be whole."""
+    low = betaincinv(events, trials - events + 1, 0.025) if events > 0 else 0.0
+    high = betaincinv(events + 1, trials - events, 0.975) if events < trials else 1.0
+    return float(low), float(high)
 
 
 def sum_proportions(parts: Sequence[Proportion]) -> Proportion:

@@ -11,7 +11,7 @@ from dse.core.values import Ints
 from dse_evaluators.compression.operators.dense import axis_of
 from dse_evaluators.faults.code_bits import CodeBits, code_bits
 from dse_evaluators.faults.protections import Masks, Protection
-from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.format import Encoded, Format
 from dse_evaluators.formats.names import format_of
 
@@ -72,9 +72,22 @@ class StoredLayer:
             copies: flipped bits of the protection's copies.
         """
         words = protection.read(flips, copies, self.code)
+        decoded = self._decode(places, words.flips.astype(np.uint32))
+        low, high = self.ends
+        zeroed = words.zeroed
+        if protection.outside == "end":
+            zeroed = zeroed | np.isnan(decoded)
+            decoded = np.clip(decoded, low, high)
+        if protection.outside == "zero":
+            zeroed = zeroed | ~((low <= decoded) & (decoded <= high))
+        return np.where(zeroed, np.float32(0), decoded).astype(np.float32)
+
+    def _decode(self, places: Ints, flips: Words) -> Single:
+        """Return the values of some codes after flips, (k,)."""
+        if not self.encoded.sides:  # without scales, a code is a value by itself
+            codes = self.encoded.codes[places] ^ flips
+            part = replace(self.encoded, codes=codes, shape=(len(places),), axis=-1)
+            return self.form.decode(part)
         codes = self.encoded.codes.copy()
-        codes[places] ^= words.flips.astype(np.uint32)
-        decoded = self.form.decode(replace(self.encoded, codes=codes)).reshape(-1)[places]
-        if protection.clips:
-            decoded = np.where(np.isnan(decoded), np.float32(0), np.clip(decoded, *self.ends))
-        return np.where(words.zeroed, np.float32(0), decoded).astype(np.float32)
+        codes[places] ^= flips
+        return self.form.decode(replace(self.encoded, codes=codes)).reshape(-1)[places]

@@ -77,7 +77,8 @@ class VectorIndex(
             ``movielens-factors``, factors of 1,682 movies, or ``drawn``, 2,000 drawn at random.
         queries: the queries, in the same forms. By default the array ``queries`` of an ``.npz``
             file, or else vectors that are held out.
-        held_out: number of vectors that are held out as queries if there are none.
+        held_out: number of vectors that are held out as queries if there are none; by default a
+            tenth of them, at most 500.
         distance: ``l2``, ``ip`` (inner product) or ``cosine``.
         k: number of neighbours that a query asks for.
         memory: the most bytes of the index, such as ``2 GB``; by default the free memory.
@@ -124,7 +125,7 @@ class VectorIndex(
 
     vectors: object
     queries: object = None
-    held_out: int = 500
+    held_out: int | None = None
     distance: str = "l2"
     k: int = 10
     memory: float | str | None = None
@@ -140,6 +141,8 @@ class VectorIndex(
         self._limits = limits_of(self.precision, self.limit, pin=self.pin)
         for name in ("held_out", "k", "build_threads"):
             number = getattr(self, name)
+            if name == "held_out" and number is None:
+                continue
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 problem = f"{name} is {number!r}"
                 raise PluginError(problem, hint="write a whole number of 1 or more", part=[name])

@@ -18,6 +18,9 @@ from dse_evaluators.retrieval.vector_files import (
     read_vectors,
 )
 
+_MOST_HELD_OUT, _SHARE_HELD_OUT = 500, 10
+"""Most vectors that are held out by default, and the reciprocal of their share."""
+
 
 class VectorSource:
     """Vectors and queries by name, file or array; they are read when they are first needed.
@@ -25,7 +28,8 @@ class VectorSource:
     Args:
         vectors: the path of a file, an array, or the name of shipped vectors.
         queries: the path of a file, an array, or ``None``.
-        held_out: number of vectors to hold out as queries if there are none.
+        held_out: number of vectors to hold out as queries if there are none; ``None`` for a tenth,
+            at most 500.
         distance: ``l2``, ``ip`` or ``cosine``.
         k: number of neighbours.
 
@@ -34,7 +38,7 @@ class VectorSource:
     """
 
     def __init__(
-        self, vectors: object, queries: object, *, held_out: int, distance: str, k: int
+        self, vectors: object, queries: object, *, held_out: int | None, distance: str, k: int
     ) -> None:
         self._vectors, self._queries = vectors, queries
         self._held_out, self._distance, self._k = held_out, distance, k
@@ -59,7 +63,11 @@ class VectorSource:
         if self._beside:
             return f"the queries are the array 'queries' of {_name(self._vectors)}"
         name = _name(self._vectors)
-        return f"{self._held_out} vectors of {name}, drawn at random, are held out as queries"
+        if self._held_out is None and "data" not in self.__dict__:
+            some = f"a tenth of the vectors of {name}, at most {_MOST_HELD_OUT} of them"
+        else:
+            some = f"{self._held_out or len(self.data.queries)} vectors of {name}"
+        return f"{some}, drawn at random, are held out as queries"
 
     def check(self) -> tuple[int, int]:
         """Check the vectors and queries of the user; return the number and dimension of vectors.
@@ -93,8 +101,9 @@ class VectorSource:
             queries = read_vectors(self._queries, QUERIES)
         elif self._beside:
             queries = read_vectors(self._vectors, QUERIES)
+        held_out = self._held_out or min(_MOST_HELD_OUT, max(len(vectors) // _SHARE_HELD_OUT, 1))
         return prepare_search(
-            vectors, queries, distance=self._distance, k=self._k, held_out=self._held_out
+            vectors, queries, distance=self._distance, k=self._k, held_out=held_out
         )
 
 

@@ -58,6 +58,7 @@ class ResumedGraph:
         whole = onnx.load_model_from_string(model)
         self._layer = layer
         types = _tensor_types(onnx, whole)
+        _fold_constants(onnx, whole, layer, types)
         nodes = _dependent_nodes(whole.graph, layer)
         if any(name not in types for name in _boundary(whole.graph, nodes, layer)):
             nodes = list(whole.graph.node)
@@ -122,8 +123,10 @@ class ResumedGraph:
         made = {name for node in first for name in node.output}
         read = [name for name in _boundary(whole.graph, later, "") if name in made]
         rest = [name for name in _boundary(whole.graph, later, "") if name not in made]
-        before = _Part(names=tuple(_boundary(whole.graph, first, self._layer)), outputs=tuple(read))
-        after = _Part(names=(*read, *rest), outputs=(whole.graph.output[0].name,))
+        last = whole.graph.output[0].name
+        needed = [name for name in _boundary(whole.graph, first, self._layer) if name != last]
+        before = _Part(names=tuple(needed), outputs=tuple(read))
+        after = _Part(names=(*read, *rest), outputs=(last,))
         try:
             found = _StackedRuns(
                 layer=self._layer,
@@ -252,6 +255,41 @@ def _tensor_types(onnx: Any, model: Any) -> dict[str, int]:
     known = [*inferred.input, *inferred.value_info, *inferred.output]
     types = {one.name: one.type.tensor_type.elem_type for one in known}
     return {name: kind for name, kind in types.items() if kind}
+
+
+def _fold_constants(onnx: Any, model: Any, layer: str, types: Mapping[str, int]) -> None:
+    """Replace the nodes that depend on initializers alone, except a layer's, by initializers.
+
+    Otherwise transposed weights would be inputs of the part that runs again, which onnxruntime
+    cannot pack for its products once and for all.
+    """
+    graph = model.graph
+    if any(one.HasField("g") or len(one.graphs) for node in graph.node for one in node.attribute):
+        return
+    given = {one.name for one in graph.input}
+    known = {one.name for one in graph.initializer} - {layer} - given | {""}
+    folded, rest = [], []
+    for node in graph.node:
+        is_constant = node.op_type == "Constant" or (node.input and set(node.input) <= known)
+        if is_constant and node.op_type not in _RANDOM and types.keys() >= set(node.output):
+            folded.append(node)
+            known.update(node.output)
+        else:
+            rest.append(node)
+    used = {name for node in rest for name in node.input} | {one.name for one in graph.output}
+    names = [name for node in folded for name in node.output if name in used]
+    if not names or not rest:
+        return
+    part = _Part(names=(), outputs=tuple(names))
+    values = Session(_model_of(onnx, model, folded, part, types, "")).run_named({})
+    del graph.node[:]
+    graph.node.extend(rest)
+    arrays = zip(names, values, strict=True)
+    graph.initializer.extend(onnx.numpy_helper.from_array(one, name) for name, one in arrays)
+
+
+_RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
+"""Operators whose output is not a function of their inputs."""
 
 
 def _dependent_nodes(graph: Any, layer: str) -> list[Any]:

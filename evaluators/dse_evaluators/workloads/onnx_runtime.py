@@ -59,11 +59,10 @@ class Session:
                 f"onnxruntime cannot run the model: {first:.300}",
                 hint="export it with an opset and operators that this onnxruntime supports",
             ) from error
-        self._input = self._session.get_inputs()[0].name
 
     def run(self, inputs: NDArray[np.generic]) -> list[Single]:
         """Run the model with ``inputs`` as its first input; return all outputs."""
-        return self.run_named({self._input: inputs})
+        return self.run_named({self._session.get_inputs()[0].name: inputs})
 
     def run_named(self, inputs: Mapping[str, NDArray[np.generic]]) -> list[Single]:
         """Run the model with inputs by name; return all outputs."""

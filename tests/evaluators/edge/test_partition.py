@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from dse import Study
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.edge.cut_points import cut_points
@@ -208,3 +209,38 @@ def test_a_device_file_of_the_user_changes_the_device_half(tmp_path):
     )
     whole, slow = made.evaluate(rows).columns["latency"]
     assert slow > 2 * whole
+
+
+STUDY = """\
+study: own-devices
+space: space.yaml
+evaluators:
+  split:
+    use: edge.partition
+    workload: alexnet
+    platforms: {mine: mine.yaml, other: {like: h100-sxm, memory: 96 GB}}
+    device: mine
+    server: other
+    bandwidth: 1 MB/s
+    round_trip: 10 ms
+objectives: [{minimize: split.latency}]
+optimizer: exhaustive
+executor: serial
+"""
+
+
+def test_files_of_platforms_are_relative_to_the_study(tmp_path, monkeypatch):
+    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "space.yaml").write_text("space: cuts\nparameters: {cut: {integer: [0, 8]}}\n")
+    (tmp_path / "mine.yaml").write_text("like: jetson-tx2\nmemory: 4 GB\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    study = Study.open(tmp_path / "study.yaml", storage="memory://")
+    study.run(progress=False)
+    assert {one.fault for one in study.engine.finished} == {None}
+
+
+def test_a_missing_file_of_a_platform_is_named(tmp_path):
+    with pytest.raises(SpecError, match=r"there is no file .*none\.yaml"):
+        Partition(workload="alexnet", platforms={"mine": str(tmp_path / "none.yaml")})

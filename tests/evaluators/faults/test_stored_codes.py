@@ -87,9 +87,39 @@ def test_clipped_weights_stay_in_the_range_of_the_layer():
     assert found.max() <= WEIGHT.max()
 
 
-def test_integers_have_no_exponent_to_duplicate():
-    with pytest.raises(SpecError, match="int8 has no exponent to duplicate"):
-        check_protection("duplicate", StoredLayer("int8", WEIGHT).code)
+def test_weights_outside_of_the_range_are_read_as_zero():
+    high = np.full(WEIGHT.size, 1 << 30, dtype=np.uint64)
+    flat = WEIGHT.reshape(-1)
+    grown = np.abs(read("fp32", "none", high)) > np.abs(flat).max()
+    assert grown.any()
+    np.testing.assert_array_equal(read("fp32", "range-zero", high)[grown], 0)
+    none = np.zeros(WEIGHT.size, dtype=np.uint64)
+    np.testing.assert_array_equal(read("fp32", "range-zero", none), flat)
+
+
+def test_parity_of_the_exponent_leaves_the_mantissa_unprotected():
+    sign = np.full(WEIGHT.size, 1 << 31, dtype=np.uint64)
+    low = np.full(WEIGHT.size, 1 << 3, dtype=np.uint64)
+    assert not read("fp32", "exponent-parity", sign).any()
+    np.testing.assert_array_equal(read("fp32", "exponent-parity", low), read("fp32", "none", low))
+
+
+@pytest.mark.parametrize(("form", "checks"), [("fp32", 7), ("bf16", 6), ("int8:tensor", 5)])
+def test_correcting_code_corrects_one_flip_and_detects_two(form, checks):
+    stored = StoredLayer(form, WEIGHT)
+    one = np.full(WEIGHT.size, 1 << 2, dtype=np.uint64)
+    none = np.zeros_like(one)
+    assert PROTECTIONS["ecc"].check_bits(stored.code) == checks
+    for flips, copies in ((one, none), (none, one)):
+        found = read(form, "ecc", flips, (copies,))
+        np.testing.assert_array_equal(found, stored.values.reshape(-1))
+    assert not read(form, "ecc", one, (one,)).any()
+
+
+@pytest.mark.parametrize("name", ["duplicate", "exponent-parity"])
+def test_integers_have_no_exponent_to_protect(name):
+    with pytest.raises(SpecError, match=f"int8 has no exponent, which {name} protects"):
+        check_protection(name, StoredLayer("int8", WEIGHT).code)
 
 
 @pytest.mark.parametrize(

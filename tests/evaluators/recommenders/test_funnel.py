@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from heapq import heapreplace
+
 import numpy as np
 import pytest
 
 from dse.core.batch import Batch
+from dse_evaluators.recommenders.arrivals import QUERIES
 from dse_evaluators.recommenders.funnel import Funnel
-from dse_evaluators.recommenders.funnel_queue import QUERIES, simulate_p99
+from dse_evaluators.recommenders.funnel_queue import simulate_p99
 
 TWO = {"stages": 2, "model_1": "small", "items_1": 4096, "model_2": "large", "items_2": 512}
 
@@ -35,10 +38,9 @@ def queue_by_hand(rate, services, servers):
     times = begun
     for service, count in zip(services, servers, strict=True):
         free, ended = [0.0] * count, []
-        for arrival in times:
-            place = int(np.argmin(free))
-            free[place] = max(free[place], arrival) + service
-            ended.append(free[place])
+        for arrival in times.tolist():
+            ended.append(max(free[0], arrival) + service)
+            heapreplace(free, ended[-1])
         times = np.array(ended)
     return np.quantile((times - begun)[QUERIES // 8 :], 0.99)
 
@@ -53,6 +55,27 @@ def test_queues_are_those_of_servers_that_take_one_query_after_the_other(service
         [np.array([float(one)]) for one in servers],
     )
     assert found[0] == pytest.approx(queue_by_hand(100.0, services, servers), rel=1e-9)
+
+
+def test_queues_of_random_designs_are_those_by_hand_in_one_batch():
+    """Stages without waiting, tables of tails and whole simulations: each gives the same times."""
+    rng = np.random.default_rng(4)
+    servers = 2 ** rng.integers(0, 5, size=(30, 3))
+    loads = rng.uniform(0.05, 0.98, size=(30, 3)) * (rng.random((30, 3)) < 0.8)
+    rates = rng.uniform(10, 1000, size=30)
+    services = loads * servers / rates[:, None]
+    found = simulate_p99(rates, list(services.T), list(servers.T.astype(float)))
+    wanted = [
+        queue_by_hand(*design)
+        for design in zip(rates, services.tolist(), servers.tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_times_of_a_design_do_not_depend_on_its_batch():
+    designs = [{**TWO, "rate": rate, "cores_1": 2} for rate in (20, 300, 500)]
+    together = find(*designs).columns["p99"]
+    assert together.tolist() == [find(one).columns["p99"][0] for one in designs]
 
 
 def test_the_tail_grows_with_the_rate_and_is_the_latency_when_idle():

@@ -194,3 +194,13 @@ def test_shipped_vectors_come_with_their_queries():
 def test_factors_of_movies_have_the_stated_shape():
     made = VectorIndex(vectors="movielens-factors", distance="ip", **QUICK)
     assert made._source.check() == made._source.data.vectors.shape
+
+
+@pytest.mark.parametrize(("count", "held_out"), [(60, 6), (3, 1), (7000, 500)])
+def test_a_tenth_of_the_vectors_is_held_out_by_default_and_at_most_500(count, held_out):
+    vectors = np.random.default_rng(0).normal(size=(count, 4)).astype(np.float32)
+    made = VectorIndex(vectors=vectors, k=2)
+    made.check_values({"index": ["flat"]})
+    assert made.notes == (
+        f"{held_out} vectors of the array, drawn at random, are held out as queries",
+    )

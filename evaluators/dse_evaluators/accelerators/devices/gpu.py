@@ -110,7 +110,7 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         SpecError: an option has an invalid value.
     """
 
-    user_options: ClassVar[Sequence[str]] = ("workload",)
+    user_options: ClassVar[Sequence[str]] = ("workload", "platforms.*")
 
     workload: object = None
     device: str | None = None
