@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,13 +15,15 @@ from dse_evaluators.reasoning.pass_counts import PassCurve
 NODES = 64
 """Nodes of the quadrature; coverage is then exact to 1e-8 for up to 1,024 answers."""
 
-DISTRIBUTIONS = ("beta", "mixture")
-"""A beta distribution, or one and a share of problems that no answer solves."""
+DISTRIBUTIONS = ("auto", "beta", "mixture")
+"""A beta distribution, or one and a share of problems that no answer solves; auto: by the k."""
 
 MOST_SUCCESS = 1.0 - 1e-16
 """Largest success probability of a node, so that logarithms are finite."""
 
 _LEAST_LOG, _MOST_LOG = -14.0, 14.0
+_FEWEST, _MOST = 3, 4
+"""Numbers of k that a mixture is fitted to: as many as it has parameters, and one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,13 @@ def compute_coverage(answers: float, right: float, wrong: float) -> float:
 
 
 def fit_difficulty(curve: PassCurve, distribution: str) -> DifficultyFit:
-    """Fit the distribution of difficulty to the ends of a curve of pass@k; hold the rest out.
+    """Fit the distribution of difficulty to some k of a curve of pass@k; hold the others out.
 
     A ``beta`` has two parameters, fitted to pass@1 and to pass@k at the largest k below 1. A
-    ``mixture`` has a third, the share that no answer solves, fitted to the middle one of the k.
+    ``mixture`` has a third, the share that no answer solves. It has the curve's pass@1 and is
+    nearest, by least squares, at three other k that are evenly spread over those of the curve, or
+    at two if there are fewer than five. ``auto`` is the mixture if a k remains to be held out, and
+    else the beta.
 
     Raises:
         SpecError: the curve has too few points, or no such distribution passes through them.
@@ -81,18 +86,18 @@ def fit_difficulty(curve: PassCurve, distribution: str) -> DifficultyFit:
         problems are spread; the beta distribution is a choice of this model.
     """
     counts = [count for count, share in curve.solved.items() if share < 1.0]
-    needed = 2 if distribution == "beta" else 3
-    name = f"{curve.group} of {curve.model}"
+    if distribution == "auto":
+        distribution = "mixture" if len(counts) > _FEWEST else "beta"
+    needed = 2 if distribution == "beta" else _FEWEST
     if len(counts) < needed:
-        problem = f"{name} has {len(counts)} k with pass@k below 1"
+        problem = f"{_name(curve)} has {len(counts)} k with pass@k below 1"
         hint = f"a {distribution} is fitted to {needed}: add rows with other k"
         raise SpecError(problem, where=curve.where, hint=hint)
     fitted: tuple[int, ...] = (1, counts[-1])
-    right, wrong, unsolved = *_fit_beta(curve, counts[-1], 0.0), 0.0
+    right, wrong, unsolved = *_fit_beta(curve, counts[-1]), 0.0
     if distribution == "mixture":
-        middle = counts[len(counts) // 2]
-        right, wrong, unsolved = _fit_mixture(curve, middle, counts[-1])
-        fitted = (1, middle, counts[-1])
+        fitted = _choose_counts(counts)
+        right, wrong, unsolved = _fit_mixture(curve, fitted, right, wrong)
     made = DifficultyFit(right=right, wrong=wrong, unsolved=unsolved, fitted=fitted, errors={})
     errors = {
         count: made.solve(count) - share
@@ -102,12 +107,22 @@ def fit_difficulty(curve: PassCurve, distribution: str) -> DifficultyFit:
     return DifficultyFit(right=right, wrong=wrong, unsolved=unsolved, fitted=fitted, errors=errors)
 
 
-def _fit_beta(curve: PassCurve, count: int, unsolved: float) -> tuple[float, float]:
-    """Return the beta distribution with pass@1 and pass@k of a curve, among solvable problems."""
+def _choose_counts(counts: Sequence[int]) -> tuple[int, ...]:
+    """Return the k that a mixture is fitted to, of those with pass@k below 1."""
+    if len(counts) <= _MOST:
+        return counts[0], counts[len(counts) // 2], counts[-1]
+    return tuple(counts[round(place)] for place in np.linspace(0, len(counts) - 1, _MOST))
+
+
+def _name(curve: PassCurve) -> str:
+    return f"{curve.group} of {curve.model}"
+
+
+def _fit_beta(curve: PassCurve, count: int) -> tuple[float, float]:
+    """Return the beta distribution with pass@1 and pass@k of a curve."""
     from scipy.optimize import brentq
 
-    single = curve.solved[1] / (1.0 - unsolved)
-    share = curve.solved[count] / (1.0 - unsolved)
+    single, share = curve.solved[1], curve.solved[count]
 
     def miss(log_sum: float) -> float:
         total = np.exp(log_sum)
@@ -117,29 +132,41 @@ def _fit_beta(curve: PassCurve, count: int, unsolved: float) -> tuple[float, flo
         total = float(np.exp(_MOST_LOG))
         return single * total, (1.0 - single) * total
     if miss(_LEAST_LOG) > 0:
-        name = f"{curve.group} of {curve.model}"
-        problem = f"pass@{count} of {name} is {share:g}, hardly more than pass@1"
+        problem = f"pass@{count} of {_name(curve)} is {share:g}, hardly more than pass@1"
         hint = "no spread of difficulty fits: check the rows of this class"
         raise SpecError(problem, where=curve.where, hint=hint)
     total = float(np.exp(brentq(miss, _LEAST_LOG, _MOST_LOG, xtol=1e-12)))
     return single * total, (1.0 - single) * total
 
 
-def _fit_mixture(curve: PassCurve, middle: int, last: int) -> tuple[float, float, float]:
-    from scipy.optimize import brentq
+def _fit_mixture(
+    curve: PassCurve, counts: Sequence[int], right: float, wrong: float
+) -> tuple[float, float, float]:
+    """Return the mixture with pass@1 of a curve that is nearest to its shares at other k."""
+    from scipy.optimize import least_squares
 
-    def miss(unsolved: float) -> float:
-        right, wrong = _fit_beta(curve, last, unsolved)
-        return (1.0 - unsolved) * compute_coverage(middle, right, wrong) - curve.solved[middle]
+    single, later = curve.solved[1], counts[1:]
+    shares = np.array([curve.solved[count] for count in later])
+    most = 1.0 - shares[-1]
 
-    most = (1.0 - curve.solved[last]) * (1.0 - 1e-6)
-    low = miss(0.0)
-    if low > 0 or miss(most) < 0:
-        # The beta alone, or the largest share, is the nearest: pass@k in the middle is not met.
-        unsolved = 0.0 if low > 0 else most
-    else:
-        unsolved = float(brentq(miss, 0.0, most, xtol=1e-9))
-    return *_fit_beta(curve, last, unsolved), unsolved
+    def read(point: Floats) -> tuple[float, float, float]:
+        total, unsolved = np.exp(point[0]), most * point[1]
+        mean = single / (1.0 - unsolved)
+        return float(mean * total), float((1.0 - mean) * total), float(unsolved)
+
+    def miss(point: Floats) -> Floats:
+        a, b, unsolved = read(point)
+        found = [(1.0 - unsolved) * compute_coverage(count, a, b) for count in later]
+        return np.array(found) - shares
+
+    bounds = ([_LEAST_LOG, 0.0], [_MOST_LOG, 1.0])
+    start = min(max(float(np.log(right + wrong)), _LEAST_LOG), _MOST_LOG)
+    exact = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    # The sum has several minima: with hardly any unsolved problems, and with many.
+    found = [
+        least_squares(miss, [start, part], bounds=bounds, **exact) for part in (0.01, 0.5, 0.95)
+    ]
+    return read(min(found, key=lambda one: one.cost).x)
 
 
 def _place_nodes(right: float, wrong: float, unsolved: float) -> Difficulty:

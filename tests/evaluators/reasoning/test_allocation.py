@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from dse_evaluators.reasoning.difficulty import compute_coverage, fit_difficulty
 from dse_evaluators.reasoning.pass_counts import read_pass_file
 from dse_evaluators.reasoning.plurality import win_vote
 
+ROOT = Path(__file__).parents[3]
 CURVES = {one.group: one for one in read_pass_file(ANCHORS)}
 
 
@@ -54,17 +57,40 @@ def test_a_fit_meets_the_shares_that_it_was_fitted_to(group):
 
 
 def test_a_mixture_meets_a_third_share():
-    fit = fit_difficulty(CURVES["ifeval"], "mixture")
+    few = {k: CURVES["ifeval"].solved[k] for k in (1, 8, 64, 512)}
+    fit = fit_difficulty(replace(CURVES["ifeval"], solved=few), "mixture")
     assert 0 < fit.unsolved < 0.73
     assert [fit.solve(k) for k in (1, 64, 512)] == pytest.approx([0.0761, 0.2341, 0.27], abs=1e-6)
-    assert set(fit.errors) == {8, 256}
+    assert set(fit.errors) == {8}
 
 
+PUBLISHED = {
+    f"{one.group} {one.model}": one
+    for one in read_pass_file(ROOT / "benchmarks/coverage_curves.csv")
+}
+
+
+@pytest.mark.parametrize("curve", PUBLISHED)
+def test_published_shares_that_were_not_fitted_are_within_three_points(curve):
+    fit = fit_difficulty(PUBLISHED[curve], "auto")
+    assert fit.errors
+    assert max(map(abs, fit.errors.values())) <= 0.03
+    assert fit.solve(1) == pytest.approx(PUBLISHED[curve].solved[1], abs=1e-9)
+
+
+def test_too_few_shares_to_hold_one_out_are_fitted_by_a_beta():
+    few = {k: CURVES["ifeval"].solved[k] for k in (1, 64, 512)}
+    fit = fit_difficulty(replace(CURVES["ifeval"], solved=few), "auto")
+    assert (fit.fitted, fit.unsolved) == ((1, 512), 0.0)
+
+
+@pytest.mark.parametrize("distribution", ["beta", "mixture"])
 @pytest.mark.parametrize("answers", [1, 7, 512, 1024])
-def test_coverage_by_quadrature_equals_the_beta_functions(answers):
-    fit = fit_difficulty(CURVES["ifeval"], "beta")
-    found = policy(classes={"ifeval": 1})(samples=answers)["coverage"]
-    assert found == pytest.approx(compute_coverage(answers, fit.right, fit.wrong), abs=1e-7)
+def test_coverage_by_quadrature_equals_the_beta_functions(answers, distribution):
+    fit = fit_difficulty(CURVES["ifeval"], distribution)
+    run = policy(classes={"ifeval": 1}, distribution=distribution)
+    expected = (1 - fit.unsolved) * compute_coverage(answers, fit.right, fit.wrong)
+    assert run(samples=answers)["coverage"] == pytest.approx(expected, abs=1e-7)
 
 
 def count_votes(success, answers, distractors):
