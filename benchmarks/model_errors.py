@@ -29,6 +29,7 @@ import training_validation
 from reference_tables import DATA
 
 from dse_evaluators.accelerators.devices.calibrations import calibration_of
+from dse_evaluators.clusters.own_system import system_from
 
 PACKAGE = Path(__file__).parents[1] / "evaluators" / "dse_evaluators"
 COLUMNS = ("kind", "device", "format", "points", "mean", "within")
@@ -79,10 +80,10 @@ def training_rows() -> Iterator[Row]:
             if row["what"] == "seconds":
                 off = float(np.log1p(row["error"]))
                 yield ("dense", "a100-sxm-80gb", "bf16"), "a100", off
-    for one in training.BRIDGE:
+    for one in (*training.BRIDGE, *training.NEWER_BRIDGE):
         row = training.rate(one)
         kind = "experts" if str(row["model"]).startswith("qwen3") else "dense"
-        device = {"h100-dgx": "h100-sxm", "b200-dgx": "b200-sxm"}[one[1]]
+        device = system_from(one[1]).sheet.name
         yield (kind, device, "fp8"), f"{kind} {device}", -float(np.log1p(row["error"]))
     for found in training_validation.results():
         point = found.point

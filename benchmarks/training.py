@@ -62,7 +62,19 @@ BRIDGE = (
     ("qwen3-30b-a3b", "b200-dgx", (4096, 512, 1, 1, 1, 1, 1, 8, 8, 1), 9299.0),
     ("qwen3-235b-a22b", "b200-dgx", (4096, 1024, 1, 1, 8, 2, 1, 8, 8, 1), 3269.0),
 )
+# NVIDIA-NeMo/Megatron-Bridge@067f987, docs/performance-summary-archive.md: all rows of release
+# 26.06 of models with experts that the model takes; MXFP8 except on H100. In the order above.
+B300 = {"like": "b200-dgx", "device": "b300-sxm"}
+NEWER_BRIDGE = (
+    ("qwen3-30b-a3b", "gb300-nvl72", (4096, 512, 8, 1, 1, 1, 1, 8, 8, 1), 45275.0),
+    ("qwen3-30b-a3b", "gb200-nvl72", (4096, 512, 4, 1, 1, 1, 1, 8, 8, 1), 40706.0),
+    ("qwen3-30b-a3b", B300, (4096, 512, 8, 1, 1, 1, 1, 8, 8, 1), 40769.0),
+    ("qwen3-30b-a3b", "h100-dgx", (4096, 1024, 1, 1, 1, 1, 1, 16, 16, 1), 8826.0),
+    ("qwen3-235b-a22b", "gb300-nvl72", (4096, 8192, 2, 1, 4, 12, 1, 64, 32, 1), 9015.0),
+    ("qwen3-235b-a22b", "gb200-nvl72", (4096, 8192, 1, 1, 8, 3, 1, 32, 32, 1), 7376.0),
+)
 _ORDER = ("microbatch", "tp", "pp", "interleave", "cp", "dp", "ep", "zero")
+PublishedRate = tuple[str, str | Mapping[str, str], tuple[int, ...], float]
 RECOMPUTED = {"none": "none", "attn_only": "selective", "full": "full"}
 
 
@@ -78,12 +90,15 @@ def main() -> None:
         return
     rows = [row for model in MEGATRON for row in megatron(model)]
     rows += [rate(one) for one in BRIDGE]
+    newer = [rate(one, "26.06") for one in NEWER_BRIDGE]
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, "error": f"{row['error']:.4f}"} for row in rows)
+    writer.writerows({**row, "error": f"{row['error']:.4f}"} for row in [*rows, *newer])
     for what in ("seconds", "GiB", "tokens/s"):
         errors = np.abs([row["error"] for row in rows if row["what"] == what])
         print(f"# {what}: mean {errors.mean():.4f}, largest {errors.max():.4f}")
+    errors = np.abs([row["error"] for row in newer])
+    print(f"# tokens/s, release 26.06: mean {errors.mean():.4f}, largest {errors.max():.4f}")
     same = np.array(list(verdicts(options.verdicts)))
     print(f"# verdicts of Calculon: {same.mean():.4f} of {len(same)} the same")
 
@@ -111,11 +126,16 @@ def megatron(model: str) -> Iterator[dict[str, float | str]]:
         yield {**row, "published": published, "told": f"{told:.5g}", "error": error}
 
 
-def rate(published: tuple[str, str, tuple[int, ...], float]) -> dict[str, float | str]:
+def rate(published: PublishedRate, release: str = "25.11") -> dict[str, float | str]:
     """A run in 8 bits that somebody published, and what is told of it, told to fit or not."""
     model, system, (sequence, batch, *laid), figure = published
     trained = Training(
-        model=model, system=system, sequence=sequence, global_batch=batch, number_format="fp8"
+        model=model,
+        system=system,
+        sequence=sequence,
+        global_batch=batch,
+        number_format="fp8",
+        uneven=True,
     )
     design: dict[str, Value] = dict(zip(_ORDER, laid, strict=True))
     design |= {"overlap": True, "sequence_parallel": design["tp"] != 1, "recompute": "none"}
@@ -123,7 +143,7 @@ def rate(published: tuple[str, str, tuple[int, ...], float]) -> dict[str, float 
     row: dict[str, float | str] = {
         "what": "tokens/s",
         "model": model,
-        "way": f"{system} fp8",
+        "way": f"{system if isinstance(system, str) else system['device']} fp8 {release}",
         "published": figure,
     }
     return {**row, "told": f"{told:.5g}", "error": float(told / figure - 1.0)}

@@ -99,7 +99,8 @@ class Training(
     Error:
         Nothing fitted. Megatron-LM on A100: 8 points, mean 1.5 %, largest 4.1 %; 10 further points,
         3.3 % and 7.1 %; memory at most 8.3 %. Whether a plan is feasible: 97.2 % of 4,000 random
-        plans as Calculon, by its conventions. Steps with experts are 1.8 to 3.1 times too fast.
+        plans as Calculon, by its conventions. Rates with experts: +75 to +208 % of software of
+        2025 (3 points), -4 to -32 % of that of 2026 (6 points).
         Details: ``docs/training.md`` and ``docs/training_validation.md``.
 
     Example:

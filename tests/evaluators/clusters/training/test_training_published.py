@@ -72,6 +72,13 @@ def test_dense_models_in_8_bits_are_met_within_a_fifth(bench):
     assert np.abs(errors).max() <= 0.2
 
 
+def test_five_of_six_rates_of_newer_software_with_experts_are_met_within_a_quarter(bench):
+    errors = np.abs([bench.rate(one, "26.06")["error"] for one in bench.NEWER_BRIDGE])
+    assert len(errors) == 6
+    assert sorted(errors)[4] <= 0.25
+    assert max(errors) <= 0.33
+
+
 # Jiang et al.: Mixtral of Experts, 2024 (47B, 13B active); xai-org/grok-1 (314B); Yang et al.: Qwen3
 # Technical Report, 2025, table 2 (30.5B, 3.3B active; 235B, 22B active).
 @pytest.mark.parametrize(
