@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from dse.core.batch import Batch
 from dse.errors import EvaluationError, SpecError
 from dse.interop.deployment.targets import target_of
 from dse_evaluators.compression import recipe_runner
@@ -270,3 +271,29 @@ def test_settings_are_read_from_the_recipe():
     assert found.training == WeightTraining(
         steps=200, rate=0.01, batch=8, seed=3, distill=0.5, temperature=4.0
     )
+
+
+def test_probabilities_train_a_network_as_its_logits_do():
+    logits, inputs = network(), examples()
+    shares = nn.Sequential(*network(), nn.Softmax(dim=1))
+    stated = {"metrics": "loss", "outputs": "probabilities"}
+    losses = [
+        ByRecipe(model=net, data=inputs, quality=quality, recipe=LSQ)
+        .evaluate(Batch.of([{}]))
+        .columns["loss"][0]
+        for net, quality in ((logits, "loss"), (shares, stated))
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+
+
+def test_a_single_output_is_trained_as_the_log_odds_of_class_one():
+    inputs, labels = examples()
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+    found = [
+        ByRecipe(model=net, data=(inputs, labels % 2), quality="accuracy", recipe=recipe)
+        .evaluate(Batch.of([{}]))
+        .columns["accuracy"][0]
+        for recipe in ("format int8:channel", "lsq 120,rate=0.02/int8:channel")
+    ]
+    assert found[1] > found[0] + 0.05

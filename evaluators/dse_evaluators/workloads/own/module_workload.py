@@ -41,6 +41,9 @@ _BATCH_OF_TOKENS = 16
 MOST_CALIBRATING = 512
 """Maximal number of examples that calibrate a layer."""
 
+_LEAST = 1e-6
+"""Least probability in training, so that gradients of its logarithm are finite."""
+
 
 class ModuleWorkload:
     """PyTorch module with data of the user, run on one thread in evaluation mode.
@@ -187,7 +190,16 @@ class ModuleWorkload:
         with self._running(feeds), plain_attention():
             outputs = select_outputs(self._forward(tensors, feeds)).float().cpu()
         table: Tensor = self._task.flatten_sequences(outputs)
-        return table[:, None] if table.dim() == 1 else table
+        return self._training_logits(table[:, None] if table.dim() == 1 else table)
+
+    def _training_logits(self, table: Tensor) -> Tensor:
+        """Return logits of classes, (n, classes), of any outputs of a classifier."""
+        is_single = table.shape[1] == 1
+        if self._task.gives_probabilities:
+            table = table.logit(_LEAST) if is_single else table.clamp_min(_LEAST).log()
+        if is_single and self._task.has_classes:
+            return torch.cat([torch.zeros_like(table), table], dim=1)
+        return table
 
     def training_targets(self, rows: Ints) -> Tensor | None:
         targets = self._task.targets_of("calibration", rows)

@@ -75,10 +75,21 @@ class OwnTask:
                 f"the outputs of {self.label} have an infinite value or NaN",
                 hint="its formats may be too narrow, or the examples out of its range",
             )
-        if any(one.outputs == "probabilities" for one in self.qualities):
+        if self.gives_probabilities:
             table = log_probabilities(table, self.label)
         self._check_outputs(table, self.targets_of(split))
         return table
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether the study states that the model gives probabilities in place of logits."""
+        return any(one.outputs == "probabilities" for one in self.qualities)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the targets are classes."""
+        targets = self.data.targets_of("calibration")
+        return targets is not None and targets.dtype.kind == "i"
 
     def flatten_sequences(self, table: Any) -> Any:  # an array or a tensor
         """Return outputs of sequences, (n, t, k), as outputs of positions; others as they are."""
