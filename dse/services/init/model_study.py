@@ -15,6 +15,9 @@ from dse.services.init.chip_study import CHIP_QUESTION, ChipStudy, format_lines,
 MODEL_QUESTION = "Which number format of each layer keeps the model's quality in the fewest bytes?"
 """Question of a study whose author states none."""
 
+_LENGTH = 64
+"""Token ids of an example, where the data is a stream of them."""
+
 _USUAL = ("accuracy", "cosine")
 """Quality metrics to try: the first needs classes as targets, the second needs no targets."""
 
@@ -56,15 +59,15 @@ def write_model_study(
         PluginError: there is no such model.
         StorageError: the folder cannot be written.
     """
-    evaluator, quality = _make_evaluator(answer)
+    data, (evaluator, quality) = _read_data(answer, folder)
     if answer.has_chip:
-        texts = _chip_texts(name, question, answer, folder, (evaluator, quality))
+        texts = _chip_texts(name, question, answer, folder, (evaluator, quality, data))
         return _write(texts, folder)
     layers = [] if evaluator.starts else list(evaluator.recipes({}))
     goal = evaluator.provides[quality.replace("-", "_")].goal
     metric = quality.replace("-", "_")
     options = f"model: {_option(answer.model, folder)}, "
-    shared = f"{options}data: {_option(answer.data, folder)}, quality: {quality}"
+    shared = f"{options}data: {data}, quality: {quality}"
     texts = {
         "space.yaml": _space(name, layers),
         "study.yaml": _study(name, question, shared, f"{goal}: quality.{metric}"),
@@ -83,10 +86,10 @@ def _write(texts: Mapping[str, str], folder: Path) -> Mapping[str, str]:
 
 
 def _chip_texts(
-    name: str, question: str, answer: ModelAnswer, folder: Path, made: tuple[Any, str]
+    name: str, question: str, answer: ModelAnswer, folder: Path, made: tuple[Any, str, str]
 ) -> Mapping[str, str]:
     """Return the texts of a study that also chooses a chip."""
-    evaluator, quality = made
+    evaluator, quality, data = made
     metric = quality.replace("-", "_")
     model = _option(answer.model, folder)
     workload, weights = workload_text(_value(answer.model), model, evaluator.example_shapes)
@@ -94,7 +97,7 @@ def _chip_texts(
     study = ChipStudy(
         name=name,
         question=CHIP_QUESTION if question == MODEL_QUESTION else question,
-        shared=f"model: {model}, data: {_option(answer.data, folder)}, quality: {quality}",
+        shared=f"model: {model}, data: {data}, quality: {quality}",
         objective=f"{evaluator.provides[metric].goal}: quality.{metric}",
         workload=workload,
         rounds_activations=not answer.model.endswith(".onnx"),
@@ -103,9 +106,28 @@ def _chip_texts(
     return study.texts()
 
 
-def _make_evaluator(answer: ModelAnswer) -> tuple[Any, str]:
+def _read_data(answer: ModelAnswer, folder: Path) -> tuple[str, tuple[Any, str]]:
+    """Return the option ``data`` as the study file has it, with the evaluator and its metric.
+
+    A stream of token ids, or a folder of texts, is cut into examples of a usual length.
+    """
+    written, value = _option(answer.data, folder), _value(answer.data)
+    try:
+        return written, _make_evaluator(answer, value)
+    except DseError as error:
+        if "data" not in error.part or not isinstance(value, str):
+            raise
+        first = error
+    try:
+        made = _make_evaluator(answer, {"file": value, "length": _LENGTH})
+    except DseError:
+        raise first from None
+    return f"{{file: {written}, length: {_LENGTH}}}", made
+
+
+def _make_evaluator(answer: ModelAnswer, data: object) -> tuple[Any, str]:
     """Return the evaluator of the model, and the quality metric that fits the data."""
-    options = {"model": _value(answer.model), "data": _value(answer.data)}
+    options = {"model": _value(answer.model), "data": data}
     if answer.quality is not None:
         made = make("evaluators", "compression.recipe", **options, quality=answer.quality)
         return made, answer.quality

@@ -46,7 +46,7 @@ class Session:
         runtime = library("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors only: warnings concern its own optimizations
+        options.log_severity_level = 4  # errors are exceptions, too; warnings concern its own work
         level = getattr(runtime.GraphOptimizationLevel, optimization)
         options.graph_optimization_level = level
         try:

@@ -38,6 +38,9 @@ from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 _BATCH = 256
 _BATCH_OF_TOKENS = 16
+_TOKENS = 2
+"""Axes of token ids: examples and places."""
+
 MOST_CALIBRATING = 512
 """Maximal number of examples that calibrate a layer."""
 
@@ -243,7 +246,7 @@ class ModuleWorkload:
             raise EvaluationError(
                 f"{self.name} does not run on inputs of shape {shown} an example: "
                 f"{type(error).__name__}: {error}",
-                hint="data must have the inputs that the model's forward takes",
+                hint=_hint_of(batches),
             ) from error
 
     def _check_rounded(self, seen: set[str]) -> None:
@@ -259,6 +262,15 @@ class ModuleWorkload:
                 "these layers as modules",
                 hint="leave out activations, or write the attention with nn.Linear layers",
             )
+
+
+def _hint_of(batches: Sequence[Mapping[str, Any]]) -> str:
+    """Return how to mend inputs on which a module does not run."""
+    hint = "data must have the inputs that the model's forward takes"
+    whole = [one for batch in batches[:1] for one in batch.values() if one.dtype.kind == "i"]
+    if any(one.ndim > _TOKENS for one in whole):  # images, and not token ids
+        hint += "; integers stay integers: store floats, as in inputs / np.float32(255)"
+    return hint
 
 
 def single_precision(module: nn.Module) -> nn.Module:

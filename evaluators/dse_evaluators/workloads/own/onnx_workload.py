@@ -132,7 +132,7 @@ class OnnxWorkload:
         given = self._task.data.feeds_of(split)
         if "" in given:
             given = {next(iter(types)): given[""]}
-        return {name: _typed(array, types[name].elem_type) for name, array in given.items()}
+        return {name: _typed(name, array, types[name].elem_type) for name, array in given.items()}
 
     def _run(self, model: bytes, feeds: Mapping[str, NDArray[Any]]) -> list[list[Single]]:
         """Return each output of the model, as a list of arrays, one for each batch.
@@ -180,9 +180,18 @@ class OnnxWorkload:
         return np.ascontiguousarray(array.T) if uses and uses[0].is_turned else array
 
 
-def _typed(array: NDArray[Any], kind: int) -> NDArray[Any]:
-    """Return integers in the integer type of a graph's input, and other arrays unchanged."""
+def _typed(name: str, array: NDArray[Any], kind: int) -> NDArray[Any]:
+    """Return integers in the integer type of a graph's input, and other arrays unchanged.
+
+    Raises:
+        EvaluationError: the input has floats, and the array integers.
+    """
     wanted = library("onnx").helper.tensor_dtype_to_np_dtype(kind)
+    if array.dtype.kind == "i" and wanted.kind == "f":
+        raise EvaluationError(
+            f"the model's input {name!r} has floats, but the data has integers",
+            hint="store floats, scaled as in training: inputs / np.float32(255)",
+        )
     is_whole = array.dtype.kind == "i" and wanted.kind in "iub"
     return array.astype(wanted) if is_whole else array
 

@@ -39,6 +39,7 @@ _KEYS = (
     "split",
     "length",
     "size",
+    "texts",
     "calibration",
     "test",
     "seed",
@@ -187,15 +188,12 @@ def _check_ending(path: Path) -> None:
 def _load_data(source: DataSource) -> OwnData:
     settings = dict(source.settings)
     is_folder = isinstance(source.origin, Path) and source.origin.is_dir()
+    _check_effect(settings, source.origin)
     given, targets, words = _read_origin(source.origin, settings)
     named = _named_inputs(given) if isinstance(given, Mapping) else {}
     inputs = next(iter(named.values())) if named else _plain(given, "the inputs")
-    if "size" in settings and not is_folder:
-        raise SpecError("size scales images of a folder", hint="leave it out: inputs have a shape")
     if "length" in settings and not is_folder:
-        if named:
-            raise SpecError("length cuts one stream of token ids, not several inputs")
-        inputs = _cut_windows(inputs, settings["length"])
+        inputs = _cut_windows(inputs, settings["length"], is_single=not named)
     targets = None if targets is None else _plain(targets, "the targets")
     if inputs.ndim < 2 and not named:
         raise SpecError(
@@ -215,6 +213,19 @@ def _load_data(source: DataSource) -> OwnData:
     examples = join_inputs([named[one] for one in sorted(named)]) if named else inputs
     parts = make_splits(examples, targets, shares, settings.get("seed", 0))
     return OwnData(inputs=inputs, targets=targets, parts=parts, named=named)
+
+
+def _check_effect(settings: Mapping[str, Any], origin: Any) -> None:
+    """Raise SpecError if a setting has no effect on data of this origin."""
+    if "texts" in settings and not _is_table(origin):
+        raise SpecError("texts names columns of a table", hint=f"of {', '.join(TABLES)}")
+    if "size" in settings and not (isinstance(origin, Path) and origin.is_dir()):
+        raise SpecError("size scales images of a folder", hint="leave it out: inputs have a shape")
+
+
+def _is_table(origin: Any) -> bool:
+    """Return whether examples are the rows of a table."""
+    return isinstance(origin, Path) and origin.suffix in TABLES
 
 
 def _named_inputs(given: Mapping[Any, Any]) -> dict[str, Examples]:
@@ -332,8 +343,10 @@ def _plain(given: Any, label: str) -> Examples:
     return single
 
 
-def _cut_windows(stream: Examples, length: int) -> Examples:
+def _cut_windows(stream: Examples, length: int, *, is_single: bool) -> Examples:
     """Cut a stream of token ids, (n,), into examples of ``length`` tokens each; drop the rest."""
+    if not is_single:
+        raise SpecError("length cuts one stream of token ids, not several inputs")
     if stream.ndim != 1 or stream.dtype.kind != "i":
         raise SpecError("length cuts a stream of token ids", hint="an array of integers, (n,)")
     if len(stream) < length:
