@@ -2,7 +2,7 @@
 
     python benchmarks/quantization_aware.py [training] [rotations] [--folder FOLDER] [-o FILE.csv]
 
-The networks are digits-cnn and a decoder of Llama's shape with 115,000 weights, which this command
+The networks are digits-cnn and a decoder of Llama's shape with 103,000 weights, which this command
 trains on characters first. Training takes 200 steps of digits-cnn and 150 of the decoder, on the
 calibration split, with the default learning rate: no setting is selected. All figures are of the
 split ``test``; those of training are means and standard deviations over three seeds of the order

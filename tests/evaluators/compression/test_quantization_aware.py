@@ -184,6 +184,16 @@ def test_a_deployed_state_dict_gives_the_measured_outputs(tmp_path):
     np.testing.assert_allclose(net(torch.tensor(inputs)).detach(), wanted, atol=1e-5)
 
 
+@pytest.mark.proof
+def test_onnxruntime_gives_the_measured_outputs_of_trained_codes():
+    runtime = pytest.importorskip("onnxruntime")
+    found = ByRecipe(model="digits-cnn", recipe="lsq 20/int4:channel")
+    content = target_of("onnx").write(found.deployed_model({})).content
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    images = workload_of("digits-cnn").judging["test"].images
+    np.testing.assert_allclose(session.run(None, {"images": images})[0], outputs(found), atol=1e-4)
+
+
 def test_layers_that_are_not_trained_keep_their_recipes():
     trained = evaluator(layers={"0.*": "keep"}).deployed_model({}).tensors
     np.testing.assert_array_equal(
