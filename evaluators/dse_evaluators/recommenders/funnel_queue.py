@@ -104,6 +104,7 @@ def _simulate(times: Floats, counts: Sequence[int]) -> Floats:
     """Return what :func:`_find_waits` returns, (b,), from the times of all queries."""
     begun = arrivals()
     ended = begun[None]  # (b, queries); the first stage has the same arrivals for all designs
+    starts = np.empty(0)
     for stage, count in enumerate(counts):
         turns = ended.reshape(len(ended), -1, count).swapaxes(1, 2)  # queries of a server in a row
         spent = np.arange(turns.shape[2]) * times[:, stage, None, None]
