@@ -18,8 +18,9 @@ def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
     ends = state.ends[rows]
     kept = state.full[rows] - ends + (state.step[rows] - 1 + steps)[:, None]
     block = state.plan.block[rows][:, None]
-    blocks = np.where(ends < NEVER, -(-kept // block), 0).sum(axis=1)
-    return np.asarray(blocks + count_prompt_blocks(state, rows), dtype=np.int64)
+    # Quotients of such numbers round exactly, and are several times faster than of integers.
+    blocks = np.ceil(kept / block, where=ends < NEVER, out=np.zeros(ends.shape)).sum(axis=1)
+    return blocks.astype(np.int64) + count_prompt_blocks(state, rows)
 
 
 def count_prompt_blocks(state: ServerState, rows: Ints) -> Ints:
