@@ -15,11 +15,12 @@ def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
     next one is generated. A chunked prompt holds the blocks of all its tokens from its first chunk
     on.
     """
-    ends = state.ends[rows]
-    kept = state.full[rows] - ends + (state.step[rows] - 1 + steps)[:, None]
-    block = state.plan.block[rows][:, None]
-    blocks = np.where(ends < NEVER, -(-kept // block), 0).sum(axis=1)
-    return np.asarray(blocks + count_prompt_blocks(state, rows), dtype=np.int64)
+    kept = state.full[rows] - state.ends[rows] + (state.step[rows] - 1 + steps)[:, None]
+    # Requests that do not run end at NEVER, and keep nothing. Quotients of such numbers round
+    # exactly, and are several times faster than of integers.
+    blocks = np.maximum(kept, 0) / state.plan.block[rows][:, None]
+    np.ceil(blocks, out=blocks)
+    return blocks.sum(axis=1).astype(np.int64) + count_prompt_blocks(state, rows)
 
 
 def count_prompt_blocks(state: ServerState, rows: Ints) -> Ints:

@@ -188,17 +188,21 @@ def _end(state: ServerState) -> None:
     rows = np.flatnonzero(state.ends.min(axis=1) <= state.step)
     if not len(rows):
         return
-    over = state.ends[rows] <= state.step[rows, None]
+    # Few of many requests end: indices are faster than masks over all of them.
+    place, over = np.nonzero(state.ends[rows] <= state.step[rows, None])
+    ended = rows[place], over
     now = state.now[rows]
-    state.finish[rows] = np.where(over, now[:, None], state.finish[rows])
-    state.ends[rows] = np.where(over, NEVER, state.ends[rows])
-    count = over.sum(axis=1)
+    state.finish[ended] = now[place]
+    state.ends[ended] = NEVER
+    count = np.bincount(place, minlength=len(rows))
     state.running[rows] -= count
-    state.context[rows] -= (over * state.full[rows]).sum(axis=1)
+    np.subtract.at(state.context, ended[0], state.full[ended])
     state.ended[rows] += count
     before = state.issued[rows]
     after = np.minimum(before + count, state.count[rows])
-    at = np.arange(over.shape[1])
+    if np.array_equal(before, after):
+        return
+    at = np.arange(state.ends.shape[1])
     asks = (at >= before[:, None]) & (at < after[:, None])
     state.arrival[rows] = np.where(asks, now[:, None], state.arrival[rows])
     state.issued[rows] = after

@@ -45,7 +45,7 @@ def activations(
     """Return the larger of the activation bytes on the first and on the last stage, (n,).
 
     The first stage holds the most microbatches, each with the mask of the embedding; the last holds
-    one, with its logits in 32 bits.
+    one, with its logits in 32 bits. Where all-to-alls overlap, one more is in flight.
 
     Args:
         plan: the parallel layouts.
@@ -60,10 +60,12 @@ def activations(
     twice = plan.schedule == SCHEDULES.index("zero_bubble_2x")
     most = np.where(twice, 2.0 * plan.pipeline - 1.0, plan.pipeline)
     waiting = 1.0 + (plan.pipeline - 1.0) / (plan.pipeline * plan.interleave)
+    most = most + plan.overlap_experts  # the microbatch behind which all-to-alls hide
     inflight = np.minimum(plan.microbatches, most) * np.where(plan.interleave > 1, waiting, 1.0)
     # The end stage with one layer less holds all microbatches; the next stage holds all layers.
     held = layers * inflight - spared * np.minimum(inflight, layers)
-    first, last = kept.layer * held + kept.mask * plan.pipeline, kept.layer * layers + kept.logits
+    first = kept.layer * held + kept.mask * plan.pipeline
+    last = kept.layer * layers * (1.0 + plan.overlap_experts) + kept.logits
     return np.where(plan.pipeline == 1, first + kept.logits, np.maximum(first, last))
 
 

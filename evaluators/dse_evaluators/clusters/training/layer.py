@@ -16,6 +16,7 @@ from dse_evaluators.clusters.training.training_plan import RECOMPUTED, TrainingJ
 
 SEEN_BY_LAYERS = frozenset(
     {"tp", "cp", "ep", "microbatch", "sequence_parallel", "recompute", "number_format"}
+    | {"overlap_experts"}
 )
 """Inputs of a plan that determine the time of one layer."""
 
@@ -41,13 +42,29 @@ class LayerTime:
 
 
 def layer(
-    job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip], system: System
+    job: TrainingJob,
+    plan: TrainingPlan,
+    chips: Mapping[str, Chip],
+    system: System,
+    *,
+    overlap_tax: float,
 ) -> LayerTime:
-    """Compute the seconds of one layer for one microbatch, for each of n plans."""
+    """Compute the seconds of one layer for one microbatch, for each of n plans.
+
+    All-to-alls that overlap hide behind the passes of another microbatch through the layer, which
+    lose ``overlap_tax`` of their rate meanwhile.
+
+    Source:
+        DeepSeek-AI: DeepSeek-V3, 2024, section 3.2.1 (DualPipe: the exchanges of one microbatch
+        beside the computation of another).
+    """
     one = block(job, plan, chips)
     again_s = _again_s(one, plan)
     forward_s, back_s = context_s(job, plan, system, one.core_s)
     shared_s, sent_s = tensor_s(job, plan, system), expert_s(job, plan, system)
+    beside_s = one.forward_s + one.backward_s + again_s
+    exposed_s = np.maximum(overlap_tax * sent_s, sent_s - beside_s)
+    sent_s = np.where(plan.overlap_experts, exposed_s, sent_s)
     return LayerTime(
         compute_s=one.forward_s + one.backward_s,
         recompute_s=again_s,
@@ -131,7 +148,7 @@ def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
 
 
 def expert_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
-    """Return the seconds of a layer's expert all-to-alls, (n,); all are exposed.
+    """Return the seconds of a layer's expert all-to-alls, (n,).
 
     There are four: tokens to their experts and back, forward and backward; full recomputation adds
     two. Each carries 16 bits per element of every token that the device's experts receive.

@@ -17,11 +17,12 @@ from dse_evaluators.clusters.training.training_plan import (
 from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
 
 _COUNT = NumberInput(1, 1e9, whole=True)
+_FLAGS = ("sequence_parallel", "overlap", "overlap_experts")
 
 READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("tp", "pp", "dp", "microbatch", "global_batch"), _COUNT),
     **dict.fromkeys(("cp", "ep", "interleave"), _COUNT._replace(default=1.0)),
-    **dict.fromkeys(("sequence_parallel", "overlap"), Flag(default=False)),
+    **dict.fromkeys(_FLAGS, Flag(default=False)),
     "zero": NumberInput(0, 3, default=0.0, whole=True),
     "recompute": one_of(RECOMPUTED, RECOMPUTED[0]),
     "schedule": one_of(SCHEDULES, SCHEDULES[0]),
@@ -39,6 +40,6 @@ def plans(batch: Batch, readings: Readings) -> TrainingPlan:
     found: dict[str, Any] = {  # columns of numbers; flags become masks below
         _FIELDS.get(name, name): column for name, column in readings.columns(batch).items()
     }
-    for truth in ("sequence_parallel", "overlap"):
+    for truth in _FLAGS:
         found[truth] = found[truth] > 0
     return TrainingPlan(**found)

@@ -185,7 +185,9 @@ class Training(
         plan = plans(batch, self._readings)
         alike = batch.distinct(SEEN_BY_LAYERS)
         few = plan.take(alike)
-        one = spread(layer(self._job, few, self._chips, self._system), alike)
+        tax = self._habits.overlap_tax
+        took_each = layer(self._job, few, self._chips, self._system, overlap_tax=tax)
+        one = spread(took_each, alike)
         rest = self._rest(batch, plan)
         stored = memory(plan, rest.state, spread(compute_kept_bytes(self._job, few), alike))
         took = step(plan, one, rest, chip=plain(self._chips), habits=self._habits)

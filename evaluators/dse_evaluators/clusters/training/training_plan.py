@@ -97,6 +97,8 @@ class TrainingPlan:
     """Index into GRADIENT_FORMATS."""
     overlap: Mask
     """Whether communication between replicas overlaps with compute."""
+    overlap_experts: Mask
+    """Whether all-to-alls of experts overlap with the compute of another microbatch."""
 
     def take(self, among: Distinct) -> TrainingPlan:
         """Return the plans of one representative of each group of equal plans."""

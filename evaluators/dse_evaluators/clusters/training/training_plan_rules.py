@@ -79,6 +79,18 @@ def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
         plan.expert,
         plan.tensor,
     )
+    yield Rule(
+        plan.overlap_experts & (plan.expert < 2),
+        "to overlap all-to-alls of experts, they must be over {needs:g} devices, not {has:g}",
+        plan.expert,
+        np.full_like(plan.expert, 2.0),
+    )
+    yield Rule(
+        plan.overlap_experts & (plan.microbatches < 2),
+        "all-to-alls overlap with another microbatch: there must be {needs:g}, not {has:g}",
+        plan.microbatches,
+        np.full_like(plan.microbatches, 2.0),
+    )
     interleaved, spared = plan.interleave > 1, plan.schedule > 0
     yield Rule(
         interleaved & (plan.pipeline < 2),

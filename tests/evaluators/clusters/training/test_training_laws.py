@@ -49,6 +49,7 @@ designs = st.fixed_dictionaries(
         "recompute": st.sampled_from(["none", "selective", "full"]),
         "zero": st.sampled_from([0, 1, 2, 3]),
         "overlap": st.booleans(),
+        "overlap_experts": st.booleans(),
         "offload": st.sampled_from(OFFLOADED),
         "gradient_format": st.sampled_from(["fp32", "bf16"]),
         "number_format": st.sampled_from(["bf16", "fp8"]),
@@ -71,7 +72,7 @@ def step_s(design, system=SYSTEM, habits=HABITS, *, compute=1.0, memory=1.0):
         )
         for form, chip in chips_of(system.device).items()
     }
-    one = layer(job, plan, chips, system)
+    one = layer(job, plan, chips, system, overlap_tax=habits.overlap_tax)
     rest = Rest(
         state=state(MIXTRAL, plan),
         replicas=compute_exchange(job, plan, system),
