@@ -246,7 +246,7 @@ class ModuleWorkload:
             raise EvaluationError(
                 f"{self.name} does not run on inputs of shape {shown} an example: "
                 f"{type(error).__name__}: {error}",
-                hint=_hint_of(batches),
+                hint=_hint_of(feeds),
             ) from error
 
     def _check_rounded(self, seen: set[str]) -> None:
@@ -264,10 +264,10 @@ class ModuleWorkload:
             )
 
 
-def _hint_of(batches: Sequence[Mapping[str, Any]]) -> str:
-    """Return how to mend inputs on which a module does not run."""
+def _hint_of(feeds: Mapping[str, Any]) -> str:
+    """Return how to mend a batch of inputs on which a module does not run."""
     hint = "data must have the inputs that the model's forward takes"
-    whole = [one for batch in batches[:1] for one in batch.values() if one.dtype.kind == "i"]
+    whole = [one for one in feeds.values() if one.dtype.kind == "i"]
     if any(one.ndim > _TOKENS for one in whole):  # images, and not token ids
         hint += "; integers stay integers: store floats, as in inputs / np.float32(255)"
     return hint
