@@ -67,7 +67,8 @@ class EvaluatorSet:
         mistakes: collector of the errors.
         options: function that returns the constructor options of an evaluator.
         doubtful: evaluators with parts that could not be read.
-        fresh: whether the study is new; a stored one skips checks that are newer, to stay readable.
+        fresh: whether the study is new. For a stored study, checks that were introduced later are
+            skipped, so that it stays readable.
     """
 
     def __init__(
