@@ -295,7 +295,7 @@ class EvaluatorSet:
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
 
     def _lose(self, name: str, error: DseError) -> None:
-        """Record the metrics that an error concerns; formulas with them add no further error."""
+        """Record the metrics that an error concerns; formulas with them cause no further error."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
 

@@ -54,7 +54,7 @@ def calibrate_serving(
         The contents of the file, held-out errors, and the constants that stay near their prior.
 
     Raises:
-        DseError: a row is invalid, the rows do not suffice for a fit, or the file cannot be written.
+        DseError: a row is invalid, the rows do not determine a fit, or the file cannot be written.
 
     Example:
         ``dse.calibrate_serving("rows.csv", "my-h100.yaml", like="h100-sxm")``
@@ -79,7 +79,7 @@ def calibrate_training(
         The contents of the file, held-out errors, and the constants that stay near their prior.
 
     Raises:
-        DseError: a row is invalid, the rows do not suffice for a fit, or the file cannot be written.
+        DseError: a row is invalid, the rows do not determine a fit, or the file cannot be written.
 
     Example:
         ``dse.calibrate_training("steps.csv", "my-cluster.yaml", like="h100-dgx")``

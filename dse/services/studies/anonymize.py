@@ -83,7 +83,7 @@ class Pseudonyms:
 
     @cached_property
     def in_output(self) -> Callable[[str], str]:
-        """Function that replaces folder, user and host names in the output of a program; cached."""
+        """Function that replaces folder, user and host names in a program's output; cached."""
         words = "|".join(map(re.escape, _longest_first(self.hosts)))
         pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
 
