@@ -243,7 +243,7 @@ class Asking:
     def _answer(self, task: Task) -> Outcome | None:
         """Return the outcome of a trial without unreported metrics; ``None`` if any is missing.
 
-        They are known from reports of other trials with the same evaluator inputs.
+        The metrics may be known because another trial with the same evaluator inputs was reported.
         """
         known = all(
             bound.provides.keys() <= task.given.keys() for bound in self._reported_evaluators
@@ -255,12 +255,12 @@ class Asking:
 
     @property
     def _reported_evaluators(self) -> list[Bound]:
-        """Evaluators whose metrics the caller measures and reports, instead of a function."""
+        """Evaluators without a function here: the caller measures and reports their metrics."""
         bounds = self._study.plan.pipeline.bound
         return [bound for bound in bounds if missing_reason(bound.evaluator)]
 
     def _parts(self, task: Task) -> frozenset[Part]:
-        """Return (evaluator, inputs) pairs of a trial whose metrics are not reported yet."""
+        """Return the (evaluator, inputs) pairs of a trial for which no metrics are reported yet."""
         return frozenset(
             (bound.label, self._read_by(bound, task))
             for bound in self._reported_evaluators
@@ -289,7 +289,7 @@ class Asking:
         return replace(other, given={**given, **other.given}, spread={**spread, **other.spread})
 
     def _check_complete(self, given: Mapping[str, Any]) -> None:
-        """Raise SpecError unless all metrics that the caller must report are given."""
+        """Raise SpecError unless ``given`` has all metrics that the caller must report."""
         for bound in self._reported_evaluators:
             lacking = bound.provides.keys() - given.keys()
             if lacking:

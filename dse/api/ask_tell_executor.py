@@ -16,7 +16,7 @@ MOST_WAITING = 64
 
 
 class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
-    """Raised in the study's loop if the caller stops requesting and leaves trials unreported."""
+    """Exception that ends the study's loop if the caller leaves while trials are unreported."""
 
 
 class Desk:
@@ -83,13 +83,13 @@ class Desk:
         self._want(max(0, wanted))
 
     def _under_way(self) -> frozenset[Part]:
-        """Return the missing measurements of all unreported tasks, except of waiting ones."""
+        """Return the measurements that callers are to report; tasks that only wait add none."""
         apart = self.waiting.keys() | self._outcomes.keys()
         open_ = (self._parts(task) for number, task in self.tasks.items() if number not in apart)
         return frozenset[Part]().union(*open_)
 
     def release(self, inform: Callable[[Task], Task]) -> None:
-        """File all waiting tasks again after ``inform`` has added the known metrics to each."""
+        """File each waiting task anew, after ``inform`` has added the metrics reported since."""
         with self._releasing:
             for number, task in sorted(self.waiting.items()):
                 informed = inform(task)
@@ -143,7 +143,7 @@ class Desk:
             return brought
 
     def close(self) -> None:
-        """Do nothing: the exchange outlives a single loop of the study."""
+        """Do nothing: this executor outlives a single loop of the study."""
 
     def want(self, count: int) -> None:
         """Request tasks from the loop until ``count`` can be taken; 0 withdraws the request."""
@@ -175,6 +175,6 @@ class Desk:
             self.changed.notify_all()
 
     def _want(self, count: int) -> None:
-        """Set the number of requested tasks, and the capacity to that plus the open tasks."""
+        """Set the number of requested tasks; the capacity is this number plus the open tasks."""
         self._wanted = count
         self.capacity = len(self.tasks) + count

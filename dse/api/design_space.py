@@ -93,7 +93,7 @@ class Space:
     def import_(cls, file: str | Path, origin: Origin | None = None) -> Space:
         """Return the space that a file of ConfigSpace, Optuna or Kernel Tuner (T1) describes.
 
-        The attribute ``notes`` of the result lists the parts of the file that a space cannot
+        The attribute ``notes`` of the result lists the features of the file that a space cannot
         express.
 
         Args:
@@ -250,7 +250,8 @@ class Space:
     def neighbours(self, design: Mapping[str, Value]) -> list[Design]:
         """Return the legal designs one small move away from a design.
 
-        A move changes one parameter to a nearby value, or several that constraints couple.
+        A move changes one parameter to a nearby value, or several parameters together if a
+        constraint couples them.
 
         Raises:
             DesignError: the design is not legal.
@@ -284,8 +285,8 @@ class Space:
 
         For a complete design the explanation lists each constraint that it violates. For some
         values it gives the number of legal designs with them or, if there are none, a minimal set
-        of contradicting constraints and values. Without values it covers the entire space. Print
-        it to read it as text.
+        of contradicting constraints and values. Without values it covers the entire space.
+        ``print`` shows the explanation as sentences.
 
         Example:
             ``print(space.why(tile=128, stages=6))``

@@ -67,7 +67,7 @@ class FirstFailure:
         raise StudyError(f"trial {trial.number} failed: {fault.reason}", hint=_HINT)
 
     def ended(self) -> None:
-        """At the end of a run, raise an exception if all legal designs were searched in vain.
+        """At the end of a run, raise an exception if no legal design has a value.
 
         Raises:
             Exception: the last exception of a function, if no design has a value.

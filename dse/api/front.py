@@ -66,7 +66,7 @@ class Front(Sequence[Trial]):
 
     @property
     def exact(self) -> bool:
-        """Whether the front is proved exact: all legal designs were considered, and none failed."""
+        """Whether the front is proved exact: all legal designs were searched, and none failed."""
         return self.proof.exact
 
     @property

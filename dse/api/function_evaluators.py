@@ -155,10 +155,11 @@ def evaluator(
         reads: the parameters to pass; default: those of its signature.
         version: part of the study's identity; default: a hash of the function's source and of the
             values it refers to (:func:`dse.api.function_fingerprint.fingerprint`).
-        parts: declaration that the metrics are about sums over parts, as in a study file:
-            ``{"over": "bits", "by": "noise"}``, or one such mapping for each metric that is.
-        test: arguments with which the function measures on a test split: ``{"split": "test"}``. A
-            study then measures its front on it after the search.
+        parts: declaration that a metric is approximately a sum over parts of the design, as in a
+            study file: ``{"over": "bits", "by": "noise"}`` for all metrics, or such a mapping by
+            metric.
+        test: arguments with which the function measures on a test split: ``{"split": "test"}``.
+            After the search, a study then measures its front on the test split.
 
     Raises:
         PluginError: no metric is named, a metric is not a plain number with a unit and a goal, or
@@ -206,7 +207,7 @@ def _check_answers(function: Any) -> None:
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """Return the function's name; for a partial its function's, for an object its class's."""
+    """Return the name of a function, of the function in a partial, or of an object's class."""
     inner = function.func if isinstance(function, functools.partial) else function
     return str(getattr(inner, "__name__", type(inner).__name__))
 

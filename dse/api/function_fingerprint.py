@@ -60,7 +60,7 @@ def _is_partial(function: object) -> bool:
 
 
 def _yield_inputs(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
-    """Yield texts that describe the values a function uses from outside, as input of its hash.
+    """Yield strings for the function's hash: one for each value that it uses from outside.
 
     They are the plain values (numbers, strings, lists of them) and the functions of its module.
     """
@@ -91,7 +91,7 @@ def _name(function: Function) -> Iterator[str]:
 
 
 def _text(function: Function) -> str:
-    """Return the function's dedented source without decorators, or else its bytecode."""
+    """Return the function's dedented source without decorators; its bytecode if it has none."""
     try:
         text = textwrap.dedent(inspect.getsource(function))
         first = ast.parse(text).body[0]

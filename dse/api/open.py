@@ -109,7 +109,7 @@ def load_study(
     evaluators: Evaluators,
     optimizer: Factory | Optimizer | None = None,
 ) -> engine.StudyEngine:
-    """Return the stored study of that name, with what a program defined for it.
+    """Return the stored study of that name, with the functions and optimizer of the program.
 
     Args:
         name: the study's name.

@@ -14,17 +14,17 @@ from dse.schema.study.user_files import GIVEN
 
 
 def name_objects(name: str, entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """Replace the objects in an evaluator's entry by texts that name them.
+    """Replace the Python objects in an evaluator's entry by strings that name them.
 
-    Only options that the evaluator declares for something of the user may be objects; other
-    options are returned unchanged.
+    Only options that the evaluator declares for the user's files, functions and objects are
+    replaced; other options are returned unchanged.
 
     Args:
         name: the evaluator's name in the study.
         entry: its entry of a study file, with objects as options.
 
     Returns:
-        The entry with texts such as ``given:quality.model``, and the objects by these texts.
+        The entry with strings such as ``given:quality.model``, and the objects by these strings.
 
     Raises:
         PluginError: the entry has objects, and there is no such evaluator.
@@ -41,7 +41,10 @@ def name_objects(name: str, entry: Mapping[str, Any]) -> tuple[Mapping[str, Any]
 
 
 def _name_value(name: str, value: Any, objects: dict[str, Any]) -> Any:
-    """Return the text that names an object, or a mapping with such a text under ``python``."""
+    """Store an object in ``objects`` and return the string that names it there.
+
+    A mapping with an object under ``python`` is returned with such a string under that key.
+    """
     if _is_plain(value):
         return value
     if isinstance(value, Mapping) and not _is_plain(value.get("python")):

@@ -49,10 +49,10 @@ class ProgressDisplay(Protocol):
         """Show how many of all legal designs an exact optimizer has searched."""
 
     def chose(self, words: str) -> None:
-        """Show which optimizer ``auto`` has chosen."""
+        """Show which optimizer ``auto`` has chosen, as stated in ``words``."""
 
     def notice(self, words: str) -> None:
-        """Show that the storage is unavailable, or available again."""
+        """Show that the storage has become unavailable or available, as stated in ``words``."""
 
     def ends(self, reason: str) -> None:
         """Show why the run has ended."""
@@ -120,9 +120,9 @@ def shown(study: StudyEngine, budget: Budget, *, progress: bool | None) -> Progr
 def both(
     first: Callable[[Trial], None], second: Callable[[Trial], None] | None
 ) -> Callable[[Trial], None]:
-    """Return a function that calls ``first`` and the other function with each finished trial.
+    """Return a function that calls both functions with each finished trial.
 
-    Without another function, ``first`` itself is returned.
+    If ``second`` is ``None``, ``first`` itself is returned.
     """
     if second is None:
         return first

@@ -36,7 +36,7 @@ class CopiedOptimizer:
             self.expected_gain: float | None = None
 
     def __call__(self, problem: Problem) -> Optimizer:
-        """Return a copy; the object was constructed with its problem already."""
+        """Return a copy; the problem is ignored, as the object was constructed with its own."""
         del problem
         return _copy_optimizer(self._original)
 
@@ -49,7 +49,7 @@ def optimizer_entry(given: Any) -> tuple[str | Mapping[str, Any], dict[str, Fact
             ``use`` and its options.
 
     Raises:
-        SpecError: it is none of them, or an object is given options.
+        SpecError: it is none of these, or options accompany an object.
         PluginError: an object cannot be copied.
     """
     options = {key: value for key, value in given.items() if key != "use"} if _is_map(given) else {}
@@ -78,7 +78,7 @@ def name_optimizers(given: Sequence[Given]) -> tuple[list[str], dict[str, Factor
         given: names of plug-ins, classes, functions or objects.
 
     Raises:
-        SpecError: one of them is no optimizer, or two have one name.
+        SpecError: one of them is no optimizer, or two have the same name.
         PluginError: an object cannot be copied.
     """
     uses: list[str] = []
@@ -101,14 +101,14 @@ def _is_map(given: object) -> bool:
 
 
 def _is_object(given: object) -> bool:
-    """Return whether it is an optimizer itself, not a class or function that builds one."""
+    """Return whether the value is an optimizer itself, not a class or function that builds one."""
     return not isinstance(given, type) and hasattr(given, "ask") and hasattr(given, "tell")
 
 
 def _name(given: Any) -> str:
     """Return the name of a class, of a function, of a partial's function, or of an object's class.
 
-    Characters that a study's name may not have are left out, as ``<lambda>`` has.
+    Characters that a study's name may not contain, such as those of ``<lambda>``, are omitted.
     """
     inner = given.func if isinstance(given, functools.partial) else given
     name = str(getattr(inner, "__name__", type(inner).__name__))

@@ -42,7 +42,7 @@ class StudyRecord:
 
     @property
     def answer(self) -> FrontFacts:
-        """Pareto front as ``dse front --format json`` prints it, in the study's own units."""
+        """Pareto front as ``dse front --format json`` prints it, in the units of the study."""
         return answer_json(self._study)
 
     @property
@@ -77,9 +77,9 @@ class StudyRecord:
         sample: int | None = None,
         seed: int = 0,
     ) -> ReplayResult:
-        """Verify by replay that the optimizer proposes each recorded design again.
+        """Verify by replay that the optimizer proposes the recorded designs once more.
 
-        The optimizer is called again with the trials that it knew at the time of each call.
+        Each call of the optimizer is repeated with the trials that it knew at that time.
 
         Args:
             on_progress: called with the number of asks (optimizer calls) replayed so far and the

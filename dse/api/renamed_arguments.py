@@ -20,7 +20,7 @@ def renamed_arguments(**present: str) -> Callable[[Callable[_P, _R]], Callable[_
         present: the present name of each old name: ``gain="min_improvement"``.
 
     Raises:
-        TypeError: by the function, where an argument is given by both of its names.
+        TypeError: when the function is called with an argument under both of its names.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:

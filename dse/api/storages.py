@@ -56,8 +56,8 @@ def import_study(
         name: the new study's name; default: that of the source.
         study: the study file for trials of another tool.
         optuna: the name of the study in an Optuna storage.
-        trust: whether the study may run at once; with ``study``, whether its models may start
-            programs during the import.
+        trust: allow the imported study to run; with ``study``, allow its models to start programs
+            during the import.
         folder: the folder with the files that an exported study refers to; default: the current
             one.
         storage: the target storage or its URL; default: ``sqlite:///dse.db``.

@@ -52,7 +52,7 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
             ``reported.time``; a string is a metric without a unit. A mapping gives the parameters
             that each metric depends on: ``{"accuracy": ["bits"]}``; ``None`` means all parameters.
         storage: a storage or its URL; default: ``sqlite:///dse.db``.
-        told: older name of ``metrics``, for studies that exist: they are called ``told.time``.
+        told: older name of ``metrics``, for existing studies; its metrics are called ``told.time``.
         asked: the other keys of a study file: ``minimize`` and ``maximize`` (expressions over
             metrics), ``log_scale`` (objectives that count by their logarithms), ``question``,
             ``constraints``, ``unread``, ``reference``, ``baselines``, ``scenarios``,
@@ -195,13 +195,13 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
             cost: maximum total cost, at the study's price.
             min_improvement: stop when the expected relative gain in hypervolume is lower:
                 ``"0.1 %"``.
-            gap: stop when at most this share of the hypervolume can be missing: ``"1 %"``.
-            confidence: confidence of the gap; by default 90 %.
+            gap: stop when the front misses at most this share of the hypervolume: ``"1 %"``.
+            confidence: probability with which the gap is such a bound; default: 90 %.
             executor: an executor that replaces the study's: ``"processes"``.
             workers: the number of concurrent evaluations.
             on_finished: called with each trial when it is stored.
-            progress: show progress in the notebook cell or the terminal; ``None``: if there is
-                one, ``False``: never.
+            progress: whether to show progress in the notebook cell or the terminal; ``None``: if
+                the program has one.
             on_error: ``raise``: raise the exception of a user's function if all trials so far
                 have failed, or if no design has a value; ``keep``: only store failed trials. Later
                 failures are stored with their trials in both cases.

@@ -21,7 +21,7 @@ def attach_result(
     Args:
         study: the study.
         design: values by parameter.
-        reported: metric values with standard errors, or a fault.
+        reported: the result: metric values with standard errors, or a fault.
         source: where the result is from, for the record.
 
     Raises:

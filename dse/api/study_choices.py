@@ -113,8 +113,8 @@ class StudyChoices:
     def steer(self, toward: Literal["favourite", "front"]) -> None:
         """Spend further trials toward the favourite of the recorded answers, or the front.
 
-        It holds until the next call, also for other processes; answers given later do not count
-        before it.
+        The choice holds until the next call, also for other processes. Answers given after this
+        call have no effect before the next one.
 
         Example:
             ``study.steer("favourite")``, then ``study.run(measurements=60)``
@@ -156,12 +156,13 @@ class StudyChoices:
                 settings.
 
         Returns:
-            The written ``files``; of a model their ``sizes`` next to the size that the study
-            measured, of settings the ``flags`` and what they miss.
+            The written ``files``. For a model, also their ``sizes`` next to the size that the study
+            measured; for settings, the ``flags`` and the settings that no flag expresses.
 
         Raises:
-            StudyError: no evaluator can give its compressed model, it is not clear which trial is
-                meant, or the file format cannot hold a tensor; the hint is the nearest it can.
+            StudyError: no evaluator can return its compressed model, it is not clear which trial is
+                meant, or the file format cannot hold a tensor; the hint names the nearest format
+                that it can.
             StorageError: a file cannot be written.
         """
         from pathlib import Path

@@ -54,10 +54,11 @@ class Comparison:
         return self.found.claims
 
     def shortfalls(self, share: float) -> list[str]:
-        """Return a sentence on each group of studies with a hypervolume too far below the first's.
+        """Return a sentence on each group whose hypervolume is too far below the first group's.
 
-        Medians are compared. A shortfall counts only if the difference is significant, or if there
-        are too few seeds for any difference to be significant.
+        The medians over the studies of a group are compared. A shortfall counts only if the
+        difference is significant, or if there are too few seeds for any difference to be
+        significant.
 
         Args:
             share: the tolerated shortfall as a fraction of the first group's hypervolume, at least
@@ -116,12 +117,13 @@ def compare(
         ``compare({"grey": [a, b, c], "tpe": [d, e, f]})``
 
     Args:
-        studies: each a study; groups of studies by name; or a text that selects studies: the name
-            of a stored one, an exported file, ``"study.*"``, or ``"name=study-*"`` for a group.
+        studies: each a study; a mapping from group names to studies; or a string that selects
+            studies: the name of a stored one, an exported file, ``"study.*"``, or
+            ``"name=study-*"`` for a group.
         storage: storage (or its URL) in which selectors are resolved.
         budget_axis: unit of the budget; default: measurements, or trials if nothing was measured.
-        budget: budget at which the fronts are compared, in that unit (time in seconds, cost in
-            dollars); default: the least that any study spent.
+        budget: budget at which the fronts are compared, in the unit of ``budget_axis`` (time in
+            seconds, cost in dollars); default: the least that any study spent.
         indicators: indicators that are tested; default: hypervolume, IGD+, epsilon and R2.
         joint_reference: use the worst value of all fronts in each objective, plus a tenth of its
             range, as the reference point of the hypervolume.

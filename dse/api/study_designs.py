@@ -44,8 +44,8 @@ class StudyDesigns:
     def predict(self, *designs: Mapping[str, Value]) -> list[dict[str, PredictedMetric]]:
         """Predict the metrics of designs by the optimizer's surrogate, fitted to the record.
 
-        A measured metric gets the posterior mean of its value and its standard error; a modelled
-        one is computed, with standard error 0.
+        The prediction of a measured metric is its posterior mean with a standard error. A modelled
+        metric is computed, with standard error 0.
 
         Example:
             ``study.predict({"tile": 64, "stages": 2})[0]["kernel.time"].mean``
@@ -80,16 +80,16 @@ class StudyDesigns:
     ) -> Trial:
         """Store known metrics of a design as a finished trial, from which optimizers learn.
 
-        It counts for no budget. ``dse verify`` lists it as attached: no optimizer proposed it.
-        Modelled metrics are computed.
+        The trial does not count towards a budget. ``dse verify`` lists it as attached, because no
+        optimizer proposed it. Modelled metrics are computed.
 
         Example:
             ``study.attach({"tile": 64, "stages": 2}, {"time": 3.1}, source="lab notebook, May")``
 
         Args:
             design: values by parameter; quantities may be strings with a unit.
-            metrics: all measured metrics, by full or own name, in the metric's unit; each a number
-                or ``(value, standard error)``.
+            metrics: all measured metrics, by name (``evaluator.metric``, or ``metric`` alone), in
+                the metric's unit; each a number or ``(value, standard error)``.
             failed: instead of metrics, why the measurement failed: a string or the exception.
             infeasible: instead of metrics, why the design cannot exist: a string or the exception.
             source: where the result is from, for the record.

@@ -31,11 +31,12 @@ OptimizerOption = Given | Mapping[str, Any]
 class StudyOptions(TypedDict, total=False):
     """Keys of a study file, besides its name, its space and its evaluators.
 
-    ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; the own
-    name of a metric suffices if only one evaluator provides it. Without them, each metric with a
-    goal is an objective. ``log_scale`` names objectives, by formula or label, that count by their
-    logarithms (``scale: log`` in a study file). Without an ``executor``, measuring functions run in
-    this process. The ``optimizer`` may also be a class, a function or an object of the program.
+    ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``;
+    ``"time"`` suffices if only one evaluator provides a metric of this name. Without them, each
+    metric with a goal is an objective. ``log_scale`` names the objectives, by formula or label,
+    whose logarithms are optimized (``scale: log`` in a study file). Without an ``executor``,
+    measuring functions run in this process. The ``optimizer`` may also be a class, a function or an
+    object of the program.
     """
 
     question: str
@@ -86,7 +87,8 @@ class EvaluatorSpecs:
             reported: metrics that the caller reports, by the name of their evaluator.
 
         Raises:
-            SpecError: two evaluators have one name, there is none, or a reported metric is invalid.
+            SpecError: two evaluators have the same name, there is no evaluator, or a reported
+                metric is invalid.
         """
         named = _map_by_name(evaluators)
         specs: dict[str, Mapping[str, Any]] = {}
@@ -133,7 +135,7 @@ class EvaluatorSpecs:
         """Set ``scale: log`` in the entries of the named objectives.
 
         Args:
-            objectives: study-file entries, by :meth:`objectives`; changed in place.
+            objectives: study-file entries from :meth:`objectives`; changed in place.
             named: formulas, metric names or labels of objectives.
 
         Raises:
@@ -172,7 +174,7 @@ def _group_by_reads(reported: ReportedMetrics) -> dict[tuple[str, ...], list[Met
     """Return the caller-reported metrics, grouped by the parameters that they depend on.
 
     Raises:
-        SpecError: an entry is no metric, or its parameters are no names.
+        SpecError: an entry is not a metric, or its parameters are not names.
     """
     if isinstance(reported, Metric | str):
         reported = [reported]

@@ -33,7 +33,7 @@ class StudyResults:
 
     @property
     def trials(self) -> Trials:
-        """Trials by number: designs, states, metrics, standard errors (spread) and faults."""
+        """Trials by number: designs, states, metrics, standard errors (``spread``) and faults."""
         return self.engine.trials
 
     @property
@@ -71,7 +71,7 @@ class StudyResults:
 
         Args:
             name: the attribute's name; a later value of the name replaces the earlier one.
-            value: a JSON value: a finite number, text, truth value, or list or mapping of them;
+            value: a JSON value: a finite number, string, boolean, or list or mapping of these;
                 ``None`` removes the attribute.
             trial: the trial, or its number; default: the attribute belongs to the study.
 
@@ -105,7 +105,7 @@ class StudyResults:
             ``study.judge().by_trial[3].values``
 
         Args:
-            again: measure designs anew that have a result.
+            again: also measure the designs that already have such a result.
 
         Returns:
             The front on the test split; ``None`` if the front is empty.
@@ -138,10 +138,10 @@ class StudyResults:
     def gap(self, *, confidence: str | float | None = None) -> RecordedGap:
         """Estimate the gap: the share of the hypervolume that the front may still miss.
 
-        It is estimated from all finished trials, and not recorded. ``share`` is the gap, ``found``
-        and ``optimistic`` are the hypervolume of the front, and that of the front with the
-        optimistic values of all other designs, as shares of the volume between reference point and
-        ideal point. The study's budget needs no gap.
+        The gap is estimated from all finished trials and not recorded; the study's budget need not
+        state one. ``share`` is the gap. ``found`` is the hypervolume of the front. ``optimistic``
+        is the hypervolume if every other design also reaches the optimistic end of its prediction
+        band. Both are shares of the volume between reference point and ideal point.
 
         Example:
             ``study.gap(confidence="95 %").share``
@@ -152,7 +152,7 @@ class StudyResults:
 
         Raises:
             SpecError: the confidence is invalid, or all metrics are modelled over a space that
-                cannot be listed.
+                cannot be enumerated.
             StudyError: there are too few trials, or a model cannot run here.
         """
         from dse.services.studies.gap_estimation import estimate_gap

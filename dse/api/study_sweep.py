@@ -44,7 +44,7 @@ def sweep(
     on_finished: Callable[[Trial], None] = lambda _: None,
     **stops: Unpack[BudgetOverrides],
 ) -> Comparison:
-    """Run a study by every optimizer with every seed, and compare the optimizers.
+    """Run a study with every optimizer and every seed, and compare the optimizers.
 
     The studies are named NAME.OPTIMIZER.SEED. Finished ones are not run again, and an interrupted
     one is continued: after an interrupt, call it again.

@@ -81,14 +81,14 @@ def number_of(trial: Trial | int) -> int:
 
 
 def full_metric_name(study: StudyEngine, name: str) -> str:
-    """Return a metric's full name, ``evaluator.metric``, given that name or only ``metric``.
+    """Return a metric's full name, ``evaluator.metric``; the given name may be ``metric`` alone.
 
     Args:
         study: the study.
         name: the name that the caller used.
 
     Raises:
-        SpecError: there is no such metric, or several.
+        SpecError: no metric has this name, or several evaluators have one.
     """
     known = study.problem.metrics
     found = [one for one in known if one == name] or [
@@ -111,7 +111,10 @@ def whole(number: object) -> int | None:
 
 
 def _reason(reason: Reason) -> str:
-    """Return the reason of a failure as text; an exception is formatted as an evaluator's is."""
+    """Return the reason of a failure as a string.
+
+    An exception is formatted as if an evaluator had raised it.
+    """
     if isinstance(reason, InfeasibleError):
         return reason.problem
     if isinstance(reason, BaseException):
@@ -139,7 +142,7 @@ def _pair(name: str, given: Any) -> tuple[float, float | None]:
 
 
 def _number(given: Any) -> float | None:
-    """Return a value as a finite float; ``None`` for others, including strings and booleans."""
+    """Return a finite number as a float; ``None`` for others, also for strings and booleans."""
     if isinstance(given, str | bytes | bool | np.bool_):
         return None
     try:

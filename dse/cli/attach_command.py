@@ -35,9 +35,9 @@ def attach(
 
     Columns are matched by name; a metric is EVALUATOR.METRIC, and its unit may follow in brackets.
     In a file of Kernel Tuner, the measurement time is the metric EVALUATOR.time, and failed
-    configurations become failed trials. A row is left out if its design is not legal or is a trial
-    already, or if a measured metric is missing. Models compute the other metrics. The trials count
-    for no budget, and dse verify lists them as attached.
+    configurations become failed trials. A row is left out if its design is not legal, if the design
+    already has a trial, or if a measured metric is missing. Models compute the other metrics. The
+    trials do not count towards the budget, and dse verify lists them as attached.
 
     Example: dse attach quickstart results.csv
     """

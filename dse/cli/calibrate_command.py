@@ -29,8 +29,8 @@ def calibrate_devices(
 ) -> None:
     """Fit the constants of a device to measured GEMMs.
 
-    Studies name the file as `device: ./my-h100.yaml`. What the measurements do not determine is
-    left out, with what to measure next.
+    Studies name the file as `device: ./my-h100.yaml`. Constants that the measurements do not
+    determine are left out; the output says what to measure for them.
 
     Example: dse calibrate devices products.csv --like h100-sxm -o my-h100.yaml
     """
@@ -52,10 +52,11 @@ def calibrate_serving(
     ],
     output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
-    """Fit the constants of a device to measured services.
+    """Fit the constants of a device to measurements of LLM serving.
 
-    Studies name the file as `device: ./my-h100.yaml`. Three constants are fitted to the times of a
-    token: the shares of compute rate and memory bandwidth, and the launch time.
+    Studies name the file as `device: ./my-h100.yaml`. Three constants are fitted to the times per
+    token: the achieved shares of the peak compute rate and of the memory bandwidth, and the launch
+    time.
 
     Example: dse calibrate serving rows.csv --like h100-sxm -o my-h100.yaml
     """
@@ -79,8 +80,9 @@ def calibrate_training(
 ) -> None:
     """Fit the constants of a system to measured training steps.
 
-    Studies name the file as `system: ./my-cluster.yaml`. Three constants are fitted to the times of
-    a step: the shares of compute rate and memory bandwidth, and the launch time.
+    Studies name the file as `system: ./my-cluster.yaml`. Three constants are fitted to the times
+    per step: the achieved shares of the peak compute rate and of the memory bandwidth, and the
+    launch time.
 
     Example: dse calibrate training steps.csv --like h100-dgx -o my-cluster.yaml
     """
@@ -116,7 +118,7 @@ def calibrate_collectives(
 
 
 def _show_result(found: CalibrationResult, target: Path, output: OutputFormat, naive: str) -> None:
-    """Print held-out errors, next to those of what ``naive`` names."""
+    """Print the held-out errors of the fit, next to those of the baseline that ``naive`` names."""
     if output is OutputFormat.JSON:
         printed: CalibratedDevice = {
             "file": str(target),

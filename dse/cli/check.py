@@ -46,9 +46,9 @@ def check(
     """Validate study and space files; report each mistake with its line and its correction.
 
     No program that a file names is started; evaluators that were not probed for that reason are
-    listed. With --reproduce, run the studies and compare their results with the claims of papers
-    that they state; the exit code is 1 if a result differs from the claim's label. With
-    --assumptions, also run them at both ends of each assumption's interval.
+    listed. With --reproduce, run the studies and compare their results with the papers' claims that
+    the files state; the exit code is 1 if a result differs from the claim's label. With
+    --assumptions, also run the studies at both ends of each assumption's interval.
 
     Example: dse check studies/quickstart.yaml spaces/edge_codesign.yaml
     """

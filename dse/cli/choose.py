@@ -99,7 +99,7 @@ def _parse_pair(text: str) -> tuple[int, int, bool]:
 
 
 class _Quit(Exception):  # noqa: N818 - no error: the user has enough
-    """End of the questions on the user's demand."""
+    """Exception that ends the questions because the user quits or the input has ended."""
 
 
 def _converse(study: StudyEngine, preferences: Preferences, questions: int) -> Preferences:

@@ -16,7 +16,7 @@ FELL_SHORT = 1
 
 
 class BudgetAxis(StrEnum):
-    """Currency of the budget at which studies are compared: measurements, trials, time or cost."""
+    """Unit of the budget at which studies are compared: measurements, trials, time or cost."""
 
     MEASUREMENTS = "measurements"
     TRIALS = "trials"

@@ -206,9 +206,9 @@ def _plugins(group: Any) -> Iterable[str]:
 
 
 def _brought(group: Any) -> Iterable[str]:
-    """Return the names in the tables of assets or environments that installed packages register.
+    """Return the names of the assets or environments that installed packages register.
 
-    The catalogues of these names are not used, because they would import the installers.
+    The packages' tables are read instead of the catalogues, which would import the installers.
     """
     from dse.registry import load, names
 

@@ -33,8 +33,8 @@ def effects(
     """Estimate main effects and pairwise interactions of parameters on each metric.
 
     For a full factorial (optimizer: factorial) this is an analysis of variance; for the trials of
-    another optimizer it describes only the designs that it evaluated. Of very many trials a sample
-    is drawn with the study's seed, and the output states so.
+    another optimizer it describes only the designs that it evaluated. If there are very many
+    trials, a sample of them is drawn with the study's seed, and the output says so.
 
     Example: dse effects quickstart --metric chip.energy
     """

@@ -54,7 +54,8 @@ def _draw_design(space: Any, fixed: dict[str, Any], seed: int) -> Any:
     """Draw a legal design that has the given parameter values.
 
     Raises:
-        DesignError: no legal design has them; the hint lists rules that contradict one another.
+        DesignError: no legal design has these values; the hint lists rules that contradict one
+            another.
     """
     import numpy as np
 

@@ -80,8 +80,8 @@ def init(
 ) -> None:
     """Write a commented space, study and evaluator that run, from a few questions.
 
-    With --model, the study compresses that model, layer by layer; with --chip, in a format that it
-    chooses together with a chip.
+    With --model, the study compresses that model, layer by layer; with --chip, it also chooses a
+    chip together with the number formats.
 
     Example: dse init kernels --parameter 'threads = 1..16' --metric 'minimize time ms' --yes
     """
@@ -138,7 +138,7 @@ def _report(name: str, folder: Path, files: list[str], output: OutputFormat) -> 
 
 
 def _check_model_options(model: str | None, data: str | None, others: Sequence[object]) -> None:
-    """Raise UsageError unless --model comes with --data, and without options of other studies."""
+    """Raise UsageError unless --model comes with --data and without the options in ``others``."""
     if model is None or data is None:
         missing = "--model" if model is None else "--data"
         raise typer.BadParameter(f"{missing} is missing: --model net.onnx --data data.npz")

@@ -27,7 +27,7 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 def leave(_number: int, _frame: FrameType | None) -> None:
-    """Exit at once with a message; for use while the process has no running trial to release."""
+    """Exit at once with a message; only for use while the process holds no running trial."""
     with suppress(OSError):
         os.write(2, f"{INTERRUPTED}\n".encode())
     os._exit(STATUS)

@@ -60,7 +60,7 @@ class _Untitled(GenerateJsonSchema):
         return False
 
     def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of an object, with key descriptions inherited from its base classes.
+        """Return the schema of a TypedDict, with key descriptions inherited from its base classes.
 
         Pydantic does not inherit key descriptions.
         """

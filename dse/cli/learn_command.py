@@ -51,8 +51,8 @@ def learn(
 ) -> None:
     """Fit a regression to runs, and print its error on runs that were held out.
 
-    With -o the runs and options are kept in a file, for `{use: learned, file: latency.dse}` in
-    any study. It holds data and no code; the regression is fitted again, equally, where it is used.
+    With -o the runs and options are kept in a file, for `{use: learned, file: latency.dse}` in any
+    study. The file holds data and no code; each study that uses it fits the same regression anew.
 
     Example: dse learn runs.csv --metrics latency=ms -o latency.dse
     """
@@ -82,7 +82,7 @@ def learn(
 
 
 def _pairs(text: str | None) -> dict[str, str] | None:
-    """Return the names and values of ``a=x,b=y``; a name alone has an empty value."""
+    """Parse ``a=x,b=y`` into values by name; a name without ``=`` has an empty value."""
     if text is None:
         return None
     parts = [one.partition("=") for one in text.split(",")]

@@ -139,7 +139,7 @@ def show_json(value: object) -> None:
 
 
 def print_texts(output: Format, texts: Iterable[str]) -> None:
-    """Print texts of CSV (see :func:`csv_output`), or of JSON with DEL characters escaped."""
+    """Print parts of a CSV (see :func:`csv_output`) or JSON text; escape DEL characters in JSON."""
     if output is Format.CSV:
         stream = csv_output()
         for text in texts:

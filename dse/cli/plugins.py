@@ -54,7 +54,7 @@ def show_plugin(
 
 
 def _lines(one: PluginFacts) -> Iterator[str]:
-    """Yield the lines of a description: what the reference page has, in the same order."""
+    """Yield the lines of a description, with the contents and the order of the reference page."""
     origin = f"{one['origin']} " if one["origin"] else ""
     yield f"{one['name']} ({origin}{one['kind'][:-1]}): {one['about']}"
     for paragraph in one["details"].split("\n\n"):
@@ -90,7 +90,7 @@ def _meaning(about: str) -> Iterator[str]:
 
 
 def _role(metric: ProvidedFacts) -> str:
-    """Return the goal of a metric and the metric that it is a part of, as the end of a line."""
+    """Return the end of a metric's line: its goal, the metric that it is a part of, and notes."""
     part = f"part of {metric['part_of']}" if metric["part_of"] else ""
     words = ", ".join(metric["words"])
     return "".join(f" {text}" for text in (metric["goal"], part, words) if text)

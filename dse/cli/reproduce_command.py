@@ -122,7 +122,7 @@ def _print(study: JudgedStudy) -> None:
 
 
 def _beyond(one: JudgedClaim) -> str:
-    """Return the long text of a verdict if the table's short text omits part of it, else ``""``."""
+    """Return the full verdict if the table shows only a short form of it, else ``""``."""
     words = verdict_text(one)
     return words if words != one["verdict"] else ""
 

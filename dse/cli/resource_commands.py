@@ -142,7 +142,7 @@ def _list(
     Args:
         catalogue: the catalogue.
         describe: returns the size of a resource, right-aligned, and its licence.
-        output: the format; no hint goes with JSON.
+        output: the format of the list.
     """
     if output is OutputFormat.JSON:
         show_json(catalogue.listed())
@@ -168,7 +168,7 @@ def _install(
     watched: Callable[[One], AbstractContextManager[Callable[[Seen], None]]],
     output: OutputFormat,
 ) -> None:
-    """Install the resources with these names, or all, while their progress is shown.
+    """Install the resources with these names, or all of them, and show the progress.
 
     Raises:
         PluginError: see :meth:`ResourceCatalogue.install`.

@@ -104,8 +104,9 @@ def front(
     """Show the Pareto front: the designs that no other design dominates.
 
     With --at, show the front of the designs that satisfy further limits; with --best, the best of
-    them by one metric. Both search all finished trials. With --gap, estimate the share of the
-    hypervolume that is missing at most, at the confidence of the budget, or 90 %.
+    them by one metric. Both search all finished trials. With --gap, estimate an upper bound on the
+    share of the hypervolume that the front still misses, at the confidence that the budget states,
+    or 90 %.
 
     Example: dse front quickstart --at 'chip.area <= 20 mm2' --best chip.latency
     """

@@ -45,10 +45,10 @@ def settings(pairs: Sequence[str], space: DesignSpace) -> dict[str, Value]:
 
 
 def value_of(text: str, parameter: Parameter, space: DesignSpace) -> Value:
-    """Return the value of a parameter that a text denotes.
+    """Parse a string as a value of a parameter.
 
     Raises:
-        DesignError: the text is not one of the parameter's values.
+        DesignError: the string is not one of the parameter's values.
     """
     if isinstance(parameter, Choice):
         return _parse_choice(text, parameter, space)
@@ -85,7 +85,7 @@ def _snap_to_value(number: float, parameter: Real | Integer | Ordinal) -> Value 
 
 
 def _items(name: str, text: str, listing: Any, space: DesignSpace) -> dict[str, Value]:
-    """Parse the text of a list parameter into values by member name.
+    """Parse the values given for a list parameter; return them by member name.
 
     For a subset parameter, the members of the named items are true.
     """

@@ -42,7 +42,7 @@ def list_studies(
 
 
 def _line(row: StudyRow) -> dict[str, object]:
-    """Return a study's table row; for a damaged study, the error replaces its question text."""
+    """Return a study's table row; for a damaged study, the error replaces its question."""
     shown: dict[str, object] = {
         name: "?" if value is None else value for name, value in row.items() if name != "problem"
     }

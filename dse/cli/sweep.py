@@ -60,8 +60,8 @@ def sweep(
 ) -> None:
     """Run a study with each optimizer and each seed, and compare the optimizers.
 
-    The studies are called NAME.OPTIMIZER.SEED. Those that have ended are not run again, and an
-    interrupted one is resumed: repeat the command to continue a sweep.
+    The studies are called NAME.OPTIMIZER.SEED. Studies that have ended are not run again, and an
+    interrupted study is resumed: repeat the command to continue a sweep.
 
     Example: dse sweep studies/quickstart.yaml --optimizer auto --optimizer nsga2 --seeds 10
     """

@@ -59,7 +59,7 @@ def export_study(
     that do not reveal the machine; an import inserts its own.
 
     With --salvage every sound row of a damaged study is kept, and the rows left out are listed.
-    Trials keep their order but are renumbered; dse verify cannot prove those that depend on lost
+    Trials keep their order but are renumbered; dse verify cannot prove trials that depend on lost
     rows.
 
     Example: dse studies export quickstart -o quickstart.jsonl
@@ -119,10 +119,10 @@ def import_study(
 ) -> None:
     """Import an exported study, or start a study with trials of another tool.
 
-    A file is checked line by line and in total; nothing in it is run. The programs that the study
-    would start are printed, and it cannot be run until you allow it: with --trust here, or by
-    `dse studies trust`. With --study, --trust lets models that are programs compute the metrics
-    that the trials lack.
+    The checksums of each line and of the entire file are verified; nothing in the file is run. The
+    programs that the study would start are printed, and it cannot be run until you allow it: with
+    --trust here, or by `dse studies trust`. With --study, --trust lets models that are programs
+    compute the metrics that the trials lack.
 
     Example: dse studies import quickstart.jsonl --name theirs
     """
@@ -156,7 +156,7 @@ def merge_studies(
 ) -> None:
     """Start a study with the finished trials of several studies and the first one's question.
 
-    Their spaces and evaluators must be the same. The merged trials do not count for the budget.
+    Their spaces and evaluators must be the same. The merged trials do not count towards the budget.
 
     Example: dse studies merge monday tuesday --name both
     """

@@ -36,9 +36,9 @@ def mend_usage(error: Any) -> None:
 
 
 def _validation(cause: Any) -> str | None:
-    """Return a message that states the expected type of an argument; else ``None``.
+    """Return a message that states the expected type of an argument, or ``None``.
 
-    With ``None`` the parser's own message is kept.
+    ``None`` means that the parser's own message is kept.
     """
     if not hasattr(cause, "errors"):
         return None

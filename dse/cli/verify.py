@@ -29,10 +29,11 @@ def verify(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
     output: JsonOrTableOption = OutputFormat.TABLE,
 ) -> None:
-    """Prove by replay that the optimizer asks for each design, given the trials known then.
+    """Prove by replay that the optimizer proposes each design, given the trials it then knew.
 
     The exit code is 1 if something could not be proved. A sample takes less time and proves only
-    part of the record: the asks that it leaves out are printed and do not cause code 1.
+    part of the record: the number of asks (calls of the optimizer) that it leaves out is printed
+    and does not cause code 1.
 
     Example: dse verify quickstart --sample 20
     """

@@ -43,7 +43,7 @@ class SpaceImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceExport:
-    """Space as the text of another tool, with ``warnings`` about what the text leaves out."""
+    """Space in another tool's text format, with ``warnings`` about what is left out."""
 
     text: str
     warnings: tuple[str, ...]
@@ -59,7 +59,7 @@ class UnsupportedRules:
 
     @contextmanager
     def condition(self, name: str) -> Iterator[None]:
-        """Collect a SpecError raised in the block, as a problem of this parameter's condition."""
+        """Collect a SpecError raised in the block; it concerns this parameter's condition."""
         rule = self._space.conditions[name]
         what = f"that {name} exists only when {rule.text!r}"
         with self._collect_errors(what, self._space.places.get(name, "")):
@@ -67,7 +67,7 @@ class UnsupportedRules:
 
     @contextmanager
     def rule(self, rule: Expression) -> Iterator[None]:
-        """Collect a SpecError raised in the block, as a problem of this rule."""
+        """Collect a SpecError raised in the block; it concerns this rule."""
         with self._collect_errors(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
             yield
 
@@ -83,7 +83,7 @@ class UnsupportedRules:
         """Return a warning for each condition or rule that the export leaves out.
 
         Raises:
-            SpecError: there are omissions, and ``drop`` is false.
+            SpecError: something is left out, and ``drop`` is false.
         """
         if self._omissions and not drop:
             problem = "; ".join(omission for _, omission in self._omissions)

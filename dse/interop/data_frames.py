@@ -14,7 +14,7 @@ from dse.errors import PluginError
 
 
 class TabularStudy(Protocol):
-    """Interface of a study that the conversion to a data frame needs: name, problem, trials."""
+    """Interface that a study needs for conversion to a data frame: name, problem, trials."""
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ def read_t4(path: Path, metrics: Iterable[str]) -> list[ExternalTrial]:
 
     Args:
         path: the file.
-        metrics: names of the study's metrics, with those of their evaluators.
+        metrics: full names of the study's metrics: ``EVALUATOR.METRIC``.
 
     Raises:
         StorageError: the file cannot be read, or is not a T4 file.
@@ -74,7 +74,7 @@ def write_t4(problem: Problem, trials: Iterable[Trial]) -> str:
     """Return the finished trials in the format T4, as :func:`read_t4` reads them.
 
     A measurement has the metric's name within its evaluator, where this is unique, and its unit.
-    Metrics of models are left out, because a study computes them again.
+    Modelled metrics are left out, because a study computes them anew.
 
     Args:
         problem: the study's problem, whose measured metrics are written.
@@ -124,7 +124,7 @@ def _validity(trial: Trial) -> str:
 
 
 def _full_names(metrics: Iterable[str]) -> dict[str, str]:
-    """Return metrics' full names by their names within their evaluators, where these are unique."""
+    """Return ``EVALUATOR.METRIC`` by ``METRIC``, where only one evaluator has such a metric."""
     found: dict[str, list[str]] = {}
     for name in metrics:
         found.setdefault(name.partition(".")[2], []).append(name)

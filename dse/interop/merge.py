@@ -38,8 +38,9 @@ def merge_records(
 
     The trials are in the order of the first appearance of their designs, study by study, and do not
     count against the new study's budget. For a design in several studies, the trial with the most
-    informative state is kept (see :data:`_LEARNT`), among equals the first. Attributes and answers
-    on pairs of trials are merged, too; where studies contradict one another, the first counts.
+    informative state is kept (see :data:`_LEARNT`), among equals the first. The users' attributes,
+    and their answers on which of two trials is better, are merged, too; where studies contradict
+    one another, the first study counts.
 
     Args:
         records: the studies.
@@ -79,7 +80,10 @@ def merge_records(
 
 
 def _merge_user_events(records: Sequence[Record], designs: Iterable[Design]) -> list[Event]:
-    """Return the attributes and answers of all records; of one name or pair, the last counts."""
+    """Return the attributes and answers of all records, those of the first record last.
+
+    The last event counts for each attribute name and each pair of trials.
+    """
     place = {design: number for number, design in enumerate(designs)}
     found: list[Event] = []
     for record in reversed(records):  # so that the first record's are the last
@@ -160,7 +164,7 @@ def _check_alike(one: str, other: str, ours: Mapping[str, Any], theirs: Mapping[
 
 
 def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], part: str) -> str:
-    """Return the first difference between two studies' settings under a key, as text."""
+    """Return the first difference between two studies' settings under a key, as a string."""
     mine, its = ours.get(part), theirs.get(part)
     if isinstance(mine, Mapping) and isinstance(its, Mapping):
         key = min(k for k in mine.keys() | its.keys() if mine.get(k) != its.get(k))

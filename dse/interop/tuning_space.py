@@ -91,7 +91,7 @@ def _values_of(node: ast.expr) -> Sequence[Value]:
     """Return the values of a list, or of a call of ``range``; nothing in it is run.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the node is something else.
     """
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id == "list" and len(node.args) == 1:
@@ -131,7 +131,7 @@ def _rule(document: Document, item: Any, names: Mapping[str, str]) -> Expression
 
 
 def _rename(text: str, names: Mapping[str, str]) -> str:
-    """Return a Python expression with our names of the parameters; quoted texts stay."""
+    """Return a Python expression with the parameters renamed; string literals stay."""
     words = {**names, "True": "true", "False": "false"}
     parts = re.split(f"({_TEXT.pattern})", text)
     return "".join(

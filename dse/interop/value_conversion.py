@@ -25,7 +25,7 @@ _NEAR = 1e-9
 
 
 def check_value(value: Any, owner: str) -> Value:
-    """Convert a value of another tool to a parameter value; null becomes the text ``none``.
+    """Convert a value of another tool to a parameter value; null becomes the string ``none``.
 
     Raises:
         SpecError: the value is a list, an object, or a number that is not finite.
@@ -59,7 +59,7 @@ def number_in(item: Mapping[str, Any], key: str, owner: str) -> int | float:
 def values_in(
     item: Mapping[str, Any], key: str, owner: str, warnings: list[str]
 ) -> tuple[Value, ...]:
-    """Return the values listed under a key of a JSON item; Booleans as (False, True).
+    """Return the values in the list under a key of a JSON item; Booleans as (False, True).
 
     Raises:
         SpecError: there are no values, too many, or duplicates.

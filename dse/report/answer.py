@@ -122,7 +122,7 @@ def objective_values(problem: Problem, trials: Sequence[Trial]) -> Floats:
 
 
 def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, float]]:
-    """Return, per trial, the amount of violation by the text of each violated limit.
+    """Return for each trial a mapping from the texts of violated limits to the violations.
 
     Amounts are fractions of the bound if the bound is a constant.
     """
@@ -136,7 +136,7 @@ def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, f
 
 
 def broken_rows(problem: Problem, trials: Trials) -> dict[str, Ints]:
-    """Return, by the limit's text, the indices of the trials that violate each limit.
+    """Return the indices of the trials that violate each limit, by the limit's text.
 
     A limit that no trial violates is left out.
     """

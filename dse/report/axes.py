@@ -1,15 +1,17 @@
 """Axes of all figures, for plotly, SVG and the terminal: range, log scale, ticks and labels.
 
-Range: the best values and the others near them, as :func:`focus` states; :data:`MARGIN` of it is
-added at both ends where marks have a size. Far values are outside, and counted in a caption.
+Range: the best values and other values near them, as :func:`focus` states. In plots whose marks
+have a size, the fraction :data:`MARGIN` of the range is added at both ends. Values far from the
+best are outside of the range; a caption states their number.
 
-Scale: logarithmic if all values are positive and the largest is more than :data:`LOG_FROM` times
-the smallest. These are the values that a reader can see: in a plotly figure, which can be zoomed
-out, all; in a fixed plot those within its range.
+Scale: logarithmic if all values that a reader can see are positive and the largest is more than
+:data:`LOG_FROM` times the smallest. In a plotly figure, which can be zoomed out, a reader can see
+all values; in a fixed plot, those within its range.
 
-Ticks: about five at round numbers, multiples of 1, 2 or 5 times a power of ten; on a log axis
-powers of ten, with 2 and 5 (or 3) between them if these are few. Plotly places its own by the same
-rule, as they change with its zoom; a terminal plot has its two ends alone, each with its unit.
+Ticks: about five round numbers, multiples of 1, 2 or 5 times a power of ten. A log axis has powers
+of ten, and if these are few also 2 and 5 (or 3) times them. Plotly places its ticks itself by the
+same rule, because they change with the zoom. A terminal plot has only its two ends, each with its
+unit.
 
 Labels: four significant digits and short exponents, in the unit whose prefix suits the largest
 value, or on a log axis the median.
@@ -149,12 +151,13 @@ def focus(
     log: bool,
     margin: float = MARGIN,
 ) -> tuple[float, float] | None:
-    """Return axis limits that zoom in on the best values, unless all values are near to them.
+    """Return axis limits that zoom in on the best values, unless all values are near the best.
 
     ``None`` means no zoom. A value is far if it is more than one span away from the best values,
     and also from the middle half of the others if there are fewer than three best values. The span
-    is the range of these values, or that of the middle half of the others if wider. Marked values,
-    such as limits, are kept in view up to two spans away.
+    is the range of the values that the distance is taken from, or the range of the middle half of
+    the others if that is wider. Marked values, such as limits, are kept in view up to two spans
+    away.
     """
     best, others, marked = (_scale_values(each, log=log) for each in (best, others, marked))
     if not len(best):

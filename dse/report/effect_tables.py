@@ -41,7 +41,7 @@ def effects_table(problem: Problem, found: Effects, *, console: Console | None =
 
 
 def headline(found: Effects) -> str:
-    """Return a line on a metric: mean, deviation, and variance share of all main effects."""
+    """Return a line on a metric: mean, standard deviation, variance share of all main effects."""
     amount = number_text(found.mean, found.unit)
     spread = number_text(found.deviation, found.unit)
     drawn = f" drawn of {found.of} by seed {found.seed}" if found.seed is not None else ""
@@ -53,7 +53,7 @@ def headline(found: Effects) -> str:
 
 
 def _left_out(found: Effects) -> str:
-    """Return a clause that names the parameters with too many values to estimate effects."""
+    """Return a clause that names the parameters with too many values to estimate their effects."""
     every = join_list(found.left_out)
     pairs = join_list(found.unpaired)
     note = f"; no effect is estimated for {every} (too many values)" if every else ""
@@ -89,7 +89,7 @@ def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> Effe
 
 
 def effects_columns(found: Sequence[Effects]) -> Mapping[str, Sequence[Value | None]]:
-    """Return the effects as export columns: a row per metric and level or interaction."""
+    """Return the effects as export columns: a row per level or interaction of each metric."""
     rows = [row for one in found for row in _flat(one)]
     names = ("metric", "unit", "parameter", "with", "share", "from", "to", "mean", "trials")
     return {name: [row.get(name) for row in rows] for name in names}

@@ -134,7 +134,7 @@ def join_list(words: Iterable[str], last: str = "and") -> str:
 def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> str:
     """Return a reference point as text: ``chip.energy 1 mJ, quality.accuracy 0.5``.
 
-    Objectives that hypervolumes count by their logarithms are marked: ``1 mJ (log scale)``.
+    Objectives whose logarithms count in the hypervolume are marked: ``1 mJ (log scale)``.
     """
     pairs = zip(objectives, point, strict=True)
     return ", ".join(
@@ -144,7 +144,7 @@ def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> s
 
 
 def volume_text(front: ParetoSet) -> str:
-    """Return the share of the hypervolume, as :func:`share_text`; a dash if it is unknown."""
+    """Return the front's share of the hypervolume (:func:`share_text`); a dash if unknown."""
     return share_text(front.hypervolume_share, estimated=not front.hypervolume_is_exact)
 
 

@@ -34,8 +34,8 @@ Rules = Annotated[list[str], BeforeValidator(default_to_list)]
 class ObjectiveSpec(Model):
     """Objective: ``minimize:`` or ``maximize:`` an expression over metrics, with a ``label``.
 
-    With ``scale: log`` equal ratios of its values count as equal steps; they must be positive.
-    ``display`` is the unit in which tables and figures show it.
+    With ``scale: log`` its logarithm counts: equal ratios of values are equal steps. Values must be
+    positive. ``display`` is the unit in which tables and figures show it.
     """
 
     minimize: str | None = None
@@ -64,9 +64,9 @@ class PluginSpec(BaseModel):
 
 
 class OptimizerSpec(PluginSpec):
-    """Optimizer with its options; the study itself keeps ``thinking``, whichever plug-in it is.
+    """Optimizer with its options; ``thinking`` is used by the study and not passed to the plug-in.
 
-    ``thinking`` is the greatest cost of a suggestion, as a share of what a measurement costs.
+    ``thinking`` is the maximum cost of a suggestion, as a share of the cost of a measurement.
     """
 
     thinking: Quantity | None = None
@@ -108,10 +108,10 @@ EVERY_METRIC = "*"
 
 
 class PartsSpec(Model):
-    """Declaration that a measured metric is about a sum of parts.
+    """Declaration that a measured metric is approximately a sum over parts of the design.
 
-    ``over`` names the lists and parameters whose members are the parts; in an inner list, those
-    that make one part together. ``by`` is the feature of a part: a modelled metric, or a formula.
+    ``over`` names the lists and parameters whose members are the parts; the names in an inner list
+    form one part together. ``by`` is the feature of a part: a modelled metric, or a formula.
     """
 
     over: str | Annotated[list[str | list[str]], Field(min_length=1)]
@@ -128,8 +128,8 @@ class EvaluatorSpec(PluginSpec):
     """Evaluator; ``bind`` maps its inputs to parameters or metrics where the names differ.
 
     An ``exclusive`` evaluator runs alone on its machine. ``parts`` declares that its metrics, or
-    some of them by name, are sums over groups of parameters; an empty mapping revokes what the
-    evaluator declares itself.
+    some of them by name, are sums over groups of parameters; an empty mapping revokes the
+    declaration that the evaluator itself makes.
     """
 
     bind: dict[str, str] = {}
@@ -239,8 +239,8 @@ class ClaimSpec(Model):
     """Claim of a paper, with the formula ``ours`` that computes this study's number for it.
 
     ``published`` is the published figure, an interval of two numbers, a bound such as ``< 2 %``, or
-    text where no figure is published. ``accept`` is the condition on the number under which the
-    claim counts as reproduced; only a claim marked as not reproduced needs none.
+    a statement in words where no figure is published. ``accept`` is the condition on the number
+    under which the claim counts as reproduced; only a claim marked as not reproduced needs none.
     """
 
     claim: str = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""Access control for reading and changing: host names, the token and same-origin checks."""
+"""Access control for reading and changing: host names, access token, same-origin checks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class AccessRules:
         token: required for every change, and for reading if the server is not ``open``.
         hosts: the host names by which a request may address the server.
         open: whether everyone who reaches the server may read.
-        addresses: whether a request may address it by any IP address. This is safe against DNS
-            rebinding: an untrusted page sends the host name that it rebound, never an address.
+        addresses: whether a request may address the server by any IP address. This is safe against
+            DNS rebinding: an untrusted page sends the host name that it rebound, never an address.
     """
 
     token: str

@@ -119,7 +119,7 @@ def trial(house: Here, name: Name, number: Number) -> api_models.TrialRecord:
 def events(house: Here, name: Name, request: Request) -> StreamingResponse:
     """Stream the study's state as server-sent events, one at each change.
 
-    If too many clients listen already, only the present state is sent.
+    If too many clients have open streams already, only the present state is sent.
     """
     house.watch.snapshot(name)  # raises at once if there is no such study
     if PLACE in request.scope:
@@ -183,7 +183,7 @@ def session(house: Here, request: Request) -> Response:
 
 
 def find_legal_design(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
-    """Return the legal design with these values; quantities may be texts with a unit.
+    """Return the legal design with these values; quantities may be strings with a unit.
 
     Raises:
         DesignError: it breaks a rule of the space.

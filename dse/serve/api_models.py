@@ -67,7 +67,7 @@ class DriverRow(_Message):
 
 
 class EventRow(_Message):
-    """Event in a study's record, other than those of trials."""
+    """Event in a study's record that is not about a single trial, such as an optimizer's choice."""
 
     kind: str
     text: str
@@ -89,7 +89,7 @@ class FailureRow(_Message):
 class StudyState(StudySummary):
     """Present state of a study.
 
-    ``mark`` is a text that changes whenever the state does. ``gap`` is the bound on the share of
+    ``mark`` is a string that changes whenever the state does. ``gap`` is the bound on the share of
     the hypervolume that the front may still miss; null while it is unknown.
     """
 
@@ -142,8 +142,8 @@ class OutcomeRow(_Message):
 class TrialDetail(OutcomeRow):
     """One trial of a study, with the number of trials finished when it was proposed.
 
-    ``attempts`` is the
-    number of abandoned attempts. Times are seconds since 1970, UTC; null where none was recorded.
+    ``attempts`` is the number of abandoned attempts. Times are seconds since 1970, UTC; null where
+    none was recorded.
     """
 
     trial: int
@@ -245,7 +245,7 @@ class Start(_Message):
 class Proposal(_Message):
     """Request to check, evaluate or add a design.
 
-    ``values`` has a value for each active parameter; quantities with a unit are texts.
+    ``values`` has a value for each active parameter; quantities with a unit are strings.
     """
 
     values: dict[Text, bool | int | float | Text] = Field(max_length=5_000)

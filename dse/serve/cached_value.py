@@ -31,8 +31,8 @@ class CachedValue(Generic[T]):
     def at(self, read: Callable[[T | None], T]) -> T:
         """Return the cached value; if it is old and no other thread is reading it, read it first.
 
-        Callers wait for another thread only at the very first read: a storage that does not respond
-        blocks one caller, not all.
+        Callers wait for another thread only if no value has been read yet: later, a storage that
+        does not respond blocks only the caller that reads it.
 
         Args:
             read: computes the present value from the previous one.

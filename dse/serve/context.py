@@ -44,7 +44,7 @@ class WorkQueue:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Wait until a report may be built, and count as one for the duration of the block.
+        """Wait for a free place to build a report or download, and occupy it during the block.
 
         Raises:
             BusyError: too many requests wait, or the wait took too long.
@@ -79,7 +79,8 @@ class ServerContext:
     def of(storage: str | Storage, gate: AccessRules) -> ServerContext:
         """Return the context of a server for this storage.
 
-        A storage object, unlike a URL, cannot be opened by other processes.
+        With a storage object instead of a URL, studies cannot be started, because other processes
+        cannot open it.
         """
         url = storage if isinstance(storage, str) else "memory://"
         allowed = compute_connection_limit()

@@ -197,9 +197,9 @@ def comparison_text(found: Sequence[Snapshot], *, seeds: bool, joint: bool) -> s
 
 
 def harmless(sheet: Sheet) -> Sheet:
-    """Return the table with an apostrophe before each text that a spreadsheet takes for a formula.
+    """Return the table with an apostrophe before strings that spreadsheets take for formulas.
 
-    Column names are treated alike. Numbers, and texts that consist of a number only, are not
+    Column names are treated likewise. Numbers, and strings that only hold a number, are not
     changed.
     """
     return {_text(name): list(map(_cell, cells)) for name, cells in sheet.items()}

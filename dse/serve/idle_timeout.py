@@ -61,7 +61,7 @@ class IdleTimeout(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request occupies the connection: it is incomplete, refused or answered."""
+        """Whether no request is being answered here: it is incomplete, refused or answered."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or PLACE not in cycle.scope
 

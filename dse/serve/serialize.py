@@ -23,7 +23,7 @@ _SHOWN_NUMBERS = 8
 
 
 def rows(watch: StorageMonitor, runners: Runners) -> Iterator[api_models.StudySummary]:
-    """Yield the summary of each study; a study that cannot be read has the reason instead."""
+    """Yield the summary of each study; for a study that cannot be read it states the reason."""
     for name in watch.names():
         try:
             yield _row(watch.snapshot(name), runners)

@@ -76,8 +76,8 @@ class Listeners:
     ) -> tuple[str, bytes, float]:
         """Read the study's state; return its mark, its event, and the seconds until the next read.
 
-        0 seconds means that there is no next read. The mark is a text that identifies the state; it
-        is empty if the study cannot be read.
+        0 seconds means that there is no next read. The mark is a string that identifies the state;
+        it is empty if the study cannot be read.
         """
         look = self._looks.setdefault(name, CachedValue())
 

@@ -102,7 +102,7 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """Text that changes whenever the study's trials, events or drivers change."""
+        """String that changes whenever the study's trials, events or drivers change."""
         there = ",".join(str(driver.id) for driver in self.there)
         return f"{len(self.finished)}.{len(self.trials)}.{len(self.events)}.{there}"
 

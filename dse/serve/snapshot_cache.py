@@ -23,7 +23,7 @@ class StorageMonitor:
     """Cache of study snapshots, shared by all clients of the server.
 
     Args:
-        storage: a storage or its URL. A file that does not exist yet is looked up again.
+        storage: a storage or its URL. A file that does not exist yet is looked for at each access.
     """
 
     def __init__(self, storage: str | Storage) -> None:
@@ -87,8 +87,9 @@ class StorageMonitor:
 class ReopenedStorage:
     """Holder of an open storage, which is reopened from its URL if the file was replaced.
 
-    A file that does not exist yet holds no studies and is looked up again. A file that has
-    disappeared is an error: an open connection would keep reading data that no other process sees.
+    A file that does not exist yet holds no studies and is looked for at each access. A file that
+    has disappeared is an error: an open connection would keep reading data that no other process
+    sees.
     """
 
     def __init__(self, storage: str | Storage) -> None:

@@ -46,7 +46,7 @@ class Cell:
 
 
 class _Trials:
-    """HTML display of trials in IPython, in the units of the problem that they belong to."""
+    """HTML display of trials in IPython, in the metric units of their study's problem."""
 
     def __init__(self) -> None:
         self._problems: list[Problem] = []

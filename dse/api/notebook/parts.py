@@ -48,13 +48,13 @@ def table(columns: Sequence[TableColumn]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return (name, value) pairs as an HTML description list, without pairs of empty value."""
+    """Return (name, value) pairs as an HTML description list; omit pairs with an empty value."""
     present = [pair for pair in pairs if pair[1]]
     return call_macro(_PARTS, "facts", present, LONGEST) if present else ""
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:
-    """Return texts as an HTML list of at most ``most`` items."""
+    """Return the first ``most`` strings as an HTML list, with the number of the others."""
     more = len(items) - most
     return call_macro(_PARTS, "listed", items[:most], more, LONGEST) if items else ""
 
@@ -65,7 +65,7 @@ def note(text: str) -> str:
 
 
 def paragraphs(sentences: Sequence[str]) -> str:
-    """Return texts as HTML, each as a paragraph."""
+    """Return the sentences as HTML, each in a paragraph of its own."""
     return call_macro(_PARTS, "paragraphs", sentences)
 
 

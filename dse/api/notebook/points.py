@@ -118,7 +118,7 @@ def descent(
 def steps_of(
     when: Floats,  # (n, 2): after how many trials, and the loss
 ) -> Floats:
-    """Return the rows (number of trials, loss) whose loss is the lowest so far, (s, 2)."""
+    """Return the rows (number of trials, loss) that lower the lowest loss so far, (s, 2)."""
     if not len(when):
         return when
     lowest = np.minimum.accumulate(when[:, 1])
@@ -142,9 +142,9 @@ def _format_values(
     objective: Objective,
     values: Floats,  # (k,)
 ) -> list[str]:
-    """Format an objective's values, all in one unit.
+    """Format an objective's values, all in the same unit.
 
-    One unit serves all values, because finding the best unit takes about a millisecond.
+    The unit is chosen once, because finding the best unit takes about a millisecond.
     """
     axis = axis_of(objective.name[:_LONGEST], objective.unit, values)
     return [f"{axis.name} {value:.4g} {axis.unit}" for value in (values * axis.factor).tolist()]

@@ -33,7 +33,7 @@ class BudgetProgress:
 
     @staticmethod
     def of(trials: Trials, bounds: Bounds) -> BudgetProgress:
-        """Return what the trials have spent of the first limit that the budget sets."""
+        """Return how much of the budget's first limit the trials have spent."""
         measured = int(((trials.measured > 0) | trials.are(State.FAILED)).sum())
         spent_s = float(trials.cost_s.sum())
         if bounds.measurements is not None:

@@ -20,7 +20,8 @@ def trial_html(trial: Trial, problem: Problem | None = None) -> str:
 
     Args:
         trial: the trial.
-        problem: the problem of its study, which has the units; without it none are shown.
+        problem: the problem of its study, which has the units of the metrics; without a problem no
+            units are shown.
     """
     units = parameter_units(problem) if problem else {}
     metrics = problem.metrics if problem else {}

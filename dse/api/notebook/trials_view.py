@@ -22,7 +22,8 @@ def trials_html(trials: Trials, problem: Problem | None = None) -> str:
 
     Args:
         trials: trials by number.
-        problem: the problem of their study, which has the units; without it none are shown.
+        problem: the problem of their study, which has the units of the metrics; without a problem
+            no units are shown.
     """
     shown = list(trials[-MOST_ROWS:])
     units = parameter_units(problem) if problem else {}
@@ -90,6 +91,6 @@ def _faults(shown: Sequence[Trial]) -> list[TableColumn]:
 
 
 def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """Return the distinct names in all table rows: known ones in their order, then the others."""
+    """Return the distinct names in all rows: those in ``known``, in its order, then the others."""
     there = dict.fromkeys(name for row in rows for name in row)
     return list(dict.fromkeys([*(name for name in known if name in there), *there]))

@@ -56,5 +56,5 @@ def _metric(value: float, spread: float | None, metric: Metric) -> MetricFacts:
 
 
 def _broken(problem: Problem, design: Design, outcome: Outcome) -> list[str]:
-    """Return the texts of the study's limits that the design's metrics violate."""
+    """Return the limits of the study that the design's metrics violate, as strings."""
     return list(broken_limits(problem, [Trial(number=0, design=design).finished(outcome)])[0])

@@ -16,7 +16,7 @@ _HEAD, _TAIL = 60, 240
 
 
 def gist(reason: str) -> str:
-    """Return the reason of a failure as one text, with the middle cut out if it is long."""
+    """Return the reason of a failure; if it is long, only its beginning and its end."""
     text = reason.strip()
     short = len(text) <= _HEAD + _TAIL
     return text if short else f"{text[:_HEAD].rstrip()} … {text[-_TAIL:].lstrip()}"
@@ -29,7 +29,7 @@ def are_in_vain(trials: Sequence[Trial]) -> bool:
 
 
 def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> Iterator[str]:
-    """Yield how many trials failed and how many were infeasible, with the commonest reasons.
+    """Yield lines with the numbers of failed and infeasible trials and the commonest reasons.
 
     Args:
         name: the study's name.

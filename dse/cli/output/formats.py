@@ -35,7 +35,7 @@ def write_result(
 
 
 def write_texts(output: Format, file: Path | None, texts: Iterable[str]) -> None:
-    """Print texts in order, or write them to one file.
+    """Print the parts of a text in order, or write them to one file.
 
     Raises:
         StorageError: the file cannot be written.

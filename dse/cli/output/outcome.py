@@ -30,8 +30,8 @@ def show_outcome(
         study: the study after the run.
         reason: why the run ended.
         output: a table for people, or JSON.
-        quiet: print no text and no table unless every feasible trial failed; JSON, which was
-            requested explicitly, is printed in any case.
+        quiet: print no text and no table unless every feasible trial failed; JSON is printed in any
+            case, because the user requested it.
         storage: the URL of the study's storage; default: the default storage.
 
     Raises:

@@ -32,7 +32,7 @@ class Progressing:
         self._screen.close(wipe=kind is not None)
 
     def finished(self, trial: Trial) -> None:
-        """Count a finished trial; report the first failure of each kind at once.
+        """Count a finished trial; report a failure at once if it is the first of its kind.
 
         A user who saw failures only at the end would have spent the budget on failing trials.
         """

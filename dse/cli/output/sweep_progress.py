@@ -41,7 +41,7 @@ class Sweeping:
             self._screen.tick()
 
     def ended(self) -> None:
-        """Count the current study as ended, in this sweep or an earlier one."""
+        """Count the current study as ended, also if it had ended in an earlier sweep."""
         self._ended += 1
         self._way.at(self._ended)
         if self._panel is not None:

@@ -9,9 +9,9 @@ from dse.cli.space.space_options import SpaceFile, space_at, title_of
 def describe(file: SpaceFile, *, output: JsonOrTableOption = OutputFormat.TABLE) -> None:
     """Describe a space: parameters, rules, what each rule removes, and what is left.
 
-    "forbids" is the share of the designs, without any rules, that a rule excludes; "alone" is the
-    share that only this rule excludes. Shares that cannot be counted are estimated from 10,000
-    draws and marked with a "~".
+    "forbids" is the share that a rule excludes of the designs that the space has without rules;
+    "alone" is the share that only this rule excludes. Shares that cannot be counted are estimated
+    from 10,000 draws and marked with a "~".
 
     Example: dse space describe library:spaces/edge_codesign.yaml
     """

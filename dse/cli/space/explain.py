@@ -1,4 +1,4 @@
-"""``dse space explain``: whether designs are legal, and which rules stand against them."""
+"""``dse space explain``: whether designs are legal, and which rules exclude them."""
 
 from __future__ import annotations
 

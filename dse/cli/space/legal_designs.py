@@ -42,7 +42,7 @@ def sample(
     values: SetOption = None,
     output: ListedOption = ListFormat.TABLE,
 ) -> None:
-    """Sample legal designs, uniformly or evenly spread.
+    """Sample legal designs: independent uniform draws, or evenly spread ones.
 
     Example: dse space sample library:spaces/edge_codesign.yaml -n 3 --method sobol
     """

@@ -81,7 +81,7 @@ def stream(space: DesignSpace, limit: int | None, output: str) -> None:
 
 
 def _json_lines(space: DesignSpace, batch: Batch) -> Iterator[str]:
-    """Yield one JSON object per design, each as a line; each value of a domain is encoded once."""
+    """Yield a line with a JSON object for each design; each value of a domain is encoded once."""
     columns = []
     for parameter in space.parameters:
         key = json.dumps(parameter.name)
@@ -149,7 +149,7 @@ def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
 
 
 def _print_table(space: DesignSpace, rows: Sequence[Row]) -> None:
-    """Print designs as table rows if they fit the terminal, else transposed or as name=value."""
+    """Print designs as table rows; if too wide for the terminal, transposed or as name=value."""
     console, known = results_console(), entries(space)
     upright = [
         Lane(heading=e.name, cells=[e.text(row) for row in rows], right=e.is_number) for e in known

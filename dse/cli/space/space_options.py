@@ -56,7 +56,7 @@ def space_at(file: str, *, may_be_empty: bool = False) -> Any:
 
 
 def title_of(file: str) -> dict[str, str]:
-    """Return the name and the description of the space in a file."""
+    """Return the name and the description of a file's space, by keyword."""
     from dse.schema.yaml.files import Files
 
     value = Files().source(study_path(file)).value
@@ -73,7 +73,7 @@ def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
 
 @contextmanager
 def allow_early_close() -> Iterator[None]:
-    """Let a reader such as ``head`` close the output stream when it has seen enough."""
+    """Ignore that a reader such as ``head`` closes the output stream inside the block."""
     raise_without_reader()
     with suppress(BrokenPipeError):
         yield

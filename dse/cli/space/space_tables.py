@@ -84,7 +84,7 @@ def _rules(removals: Sequence[Removal], extent: SpaceSize) -> list[Lane]:
 
 
 def _alone(removal: Removal) -> str:
-    """Return the fraction of designs that only this rule removes, with their number if known."""
+    """Return the fraction of designs that only this rule removes, and, if known, the number."""
     number = [short(removal.removed)] if removal.removed else []
     return "\n".join([*number, percent(removal.alone)])
 
@@ -106,7 +106,7 @@ def _groups(groups: Sequence[RuleGroup], known: Sequence[Entry]) -> list[Lane]:
 
 
 def _members(group: RuleGroup, known: Sequence[Entry]) -> str:
-    """Return the names of parameters coupled by rules; a list by its own name if it is complete."""
+    """Return the names of coupled parameters; a complete list is shown by the list's name."""
     mine = set(group.component.names)
     found: list[str] = []
     for entry in known:

@@ -41,12 +41,12 @@ def header(record: Portable) -> str:
 
 
 def trial_line(trial: Trial, place: int | None) -> str:
-    """Return the JSON line of a trial, with its index in the order of finishing, if finished."""
+    """Return the JSON line of a trial; a finished one has its index in the order of finishing."""
     return _line("trial", {**plain(trial), "finished": place})
 
 
 def other_lines(record: Portable) -> Iterator[tuple[str, str]]:
-    """Yield (kind, line) for each record besides trials; a kind is ``drivers``, ``asks`` ...."""
+    """Yield (kind, line) for each record other than trials; kinds are ``drivers``, ``asks`` ...."""
     for kind, (part, _) in _EVERYTHING_ELSE.items():
         for one in record.others(part):
             yield part, _line(kind, plain(one))

@@ -276,13 +276,13 @@ class ColumnKind:
         self._exact = self._exact and len(self._types) == 1 and _holds(value)
 
     def field(self, name: str, about: Mapping[str, str]) -> pa.Field:
-        """Return the column's Arrow field, with the texts in ``about`` as its metadata."""
+        """Return the column's Arrow field, with the strings in ``about`` as its metadata."""
         facts = {**about, "as": "plain" if self._exact else "json"}
         kept = {key: word.encode("utf-8", "replace") for key, word in facts.items()}
         return pa.field(name, self._type, metadata=kept)
 
     def array(self, values: Sequence[Value | None]) -> pa.Array:
-        """Return some values of the column as an Arrow array."""
+        """Return values of the column as an Arrow array of its inferred type."""
         if self._exact:
             return _array(values, self._type)
         texts = [None if value is None else json.dumps(value) for value in values]
@@ -323,7 +323,7 @@ def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
 
 
 def fact(field: pa.Field, key: str) -> str:
-    """Return the text under a key of the field's metadata; empty if it is missing."""
+    """Return the string under a key of the field's metadata; empty if there is none."""
     return (field.metadata or {}).get(key.encode(), b"").decode("utf-8", "replace")
 
 

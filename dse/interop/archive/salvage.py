@@ -32,11 +32,12 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class Salvage:
-    """Intact records of a damaged study; ``damages`` lists the lost ones.
+    """Intact records of a damaged study; ``damages`` lists the records that are lost.
 
-    ``numbers`` (n,) are the original numbers of the intact trials; ``places`` (m,) are the original
-    indices of the finished ones in the order of finishing; both ascend. ``attempts`` counts the
-    intact attempts of each trial. The first ``intact`` trials were suggested from intact data only.
+    ``numbers`` (n,) are the original numbers of the intact trials. ``places`` (m,) are the original
+    indices, in the order of finishing, of the intact trials that finished. Both arrays ascend.
+    ``attempts`` counts the intact attempts of each trial. The first ``intact`` trials were
+    suggested from intact data only.
     """
 
     study: str
@@ -79,7 +80,7 @@ class Salvage:
         return mend[part]()
 
     def _renumber_finished(self, count: int) -> int:
-        """Return how many of the first finished trials, up to an original number, are intact."""
+        """Return how many of the ``count`` trials that finished first are intact."""
         return int(np.searchsorted(self.places, count))
 
     def _number(self, number: int) -> int:
@@ -94,7 +95,7 @@ class Salvage:
         return worker is not None and worker < self.reader.counts["drivers"]
 
     def _drivers(self) -> Iterator[Driver]:
-        """Iterate over all drivers (processes of the study), with placeholders for lost ones."""
+        """Iterate over all drivers (processes that run the study); lost ones get placeholders."""
         place = 0
         for one in self.reader.others("drivers"):
             yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, one.id))
@@ -138,7 +139,7 @@ class Salvage:
 
 
 def salvage_words(found: Salvage) -> str:
-    """Return a sentence with the number of lost trials and the reasons of the damage."""
+    """Return a sentence that states the number of lost trials and why they are lost."""
     written = found.reader.counts["trials"]
     parts = "; ".join(map(damage_text, found.damages))
     return f"{written - found.count} of {written} trials were left out of a damaged study ({parts})"
@@ -174,7 +175,7 @@ def open_salvage(
     Args:
         storage: storage of the study.
         study: name of the study.
-        spec: replacement for the study's own specification, if that is damaged.
+        spec: specification to use if the stored one is damaged.
 
     Raises:
         StudyError: there is no such study.
@@ -255,7 +256,7 @@ def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
 
 
 def _until_gap(ascending: Ints) -> int:
-    """Return how many of the integers 0, 1, 2 ... occur before the first missing one."""
+    """Return the smallest of the integers 0, 1, 2 ... that is missing from ascending integers."""
     same = ascending == np.arange(len(ascending))
     return len(ascending) if same.all() else int(np.argmin(same))
 

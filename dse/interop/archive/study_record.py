@@ -88,7 +88,7 @@ class Record:
 
 
 def about(problem: Problem) -> dict[str, Any]:
-    """Return the meaning of a study's names and numbers, for readers of its file."""
+    """Return the meanings of a study's names, units and goals, for readers of its file."""
     return {
         "objectives": [
             {"expression": o.text, "goal": o.goal, "unit": o.unit} for o in problem.objectives

@@ -39,11 +39,11 @@ Path = tuple[Test, ...]
 
 
 class UnsayableError(SpecError):
-    """Raised for a condition or rule that the other tool cannot express; it states the reason."""
+    """Error about a condition or rule that the other tool cannot express, with the reason."""
 
 
 def tree(space: DesignSpace, rule: Expression, *, wanted: bool) -> Tree:
-    """Return the decision tree that is true where the formula's truth is ``wanted``.
+    """Return the decision tree that is true where the formula evaluates to ``wanted``.
 
     Raises:
         UnsayableError: the formula reads the value of a real parameter, or has too many
@@ -80,7 +80,7 @@ def collect_value_names(node: Node) -> set[str]:
 
 
 def _order_names(space: DesignSpace, names: frozenset[str]) -> list[str]:
-    """Return the names and all names their conditions depend on, in topological order."""
+    """Return these parameters and all that their conditions depend on, in topological order."""
     found: list[str] = []
 
     def visit(name: str) -> None:
@@ -99,7 +99,8 @@ def _order_names(space: DesignSpace, names: frozenset[str]) -> list[str]:
 class _Table:
     """Table of all combinations of some parameters' values, in lexicographic order.
 
-    An inactive parameter has the code -1.
+    A value is stored as its index in the parameter's domain, the value of an inactive parameter as
+    -1.
     """
 
     def __init__(self, space: DesignSpace) -> None:
@@ -116,7 +117,7 @@ class _Table:
         }
 
     def add(self, name: str) -> None:
-        """Add a parameter to the table: repeat each row in which it is active per value."""
+        """Add a parameter to the table: repeat each row in which it is active for each value."""
         parameter = self._space.by_name[name]
         active = self._active(name)
         count = 1 if isinstance(parameter, Real) else len(parameter.values)

@@ -1,7 +1,7 @@
 """Import of ConfigSpace's conditions and forbidden clauses as expressions.
 
-In ConfigSpace a clause on an inactive parameter is false, except ``a != 1``, which then holds. In
-this project's expressions it would be unknown, so the import adds ``a is absent or ...``.
+In ConfigSpace a clause on an inactive parameter is false, except that ``a != 1`` is true. In this
+project's expressions both would be unknown, so the import adds ``a is absent or ...``.
 """
 
 from __future__ import annotations

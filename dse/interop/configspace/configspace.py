@@ -29,7 +29,7 @@ FORMAT_VERSION = 0.4
 
 
 def read_configspace(text: str, file: str = "configspace.json") -> SpaceImport:
-    """Return the space that a JSON text of ConfigSpace describes.
+    """Return the space that ConfigSpace's JSON describes.
 
     Args:
         text: output of ``ConfigurationSpace.to_json``, in this format version or an older one.
@@ -132,7 +132,7 @@ def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict
 def _check(
     conditions: Mapping[str, Expression], parameters: Mapping[str, Parameter], document: Document
 ) -> None:
-    """Raise SpecError for cyclic conditions, or for one of a finite parameter on a real one."""
+    """Raise SpecError for cyclic conditions, and for a finite parameter's on a real parameter."""
     for name, rule in conditions.items():
         above, seen = set(rule.names), {name}
         while above:

@@ -88,7 +88,7 @@ class Forbidden:
     # -- rules ----------------------------------------------------------------------------------
 
     def _where(self, node: syntax.Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
-        """Return the cases in which a formula's truth is ``wanted``, each an AND of clauses."""
+        """Return the cases in which a formula evaluates to ``wanted``, each an AND of clauses."""
         special = self._special(node, wanted=wanted)
         if special is not None:
             return special
@@ -148,10 +148,10 @@ class Forbidden:
         ]
 
     def _special(self, node: syntax.Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
-        """Return a formula's cases where ConfigSpace expresses them directly, else ``None``.
+        """Return a formula's cases if ConfigSpace expresses them directly, else ``None``.
 
-        Each case is a conjunction of clauses. With ``None`` the formula's combinations have to be
-        listed.
+        Each case is a conjunction of clauses. ``None`` means that the combinations of values have
+        to be enumerated.
         """
         match node:
             case syntax.Compare(

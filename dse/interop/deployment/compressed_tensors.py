@@ -33,10 +33,10 @@ Entry = tuple[str, tuple[int, ...], bytes]
 def write_compressed_tensors(model: DeployedModel) -> DeployedFiles:
     """Return a model as a safetensors file, with the ``quantization_config`` of its config.json.
 
-    Integers are ``pack-quantized``: each 32-bit word holds consecutive numbers of a row. Floats of
-    8 bits may have a scale for each block of the matrix (strategy ``block``). Scales are
-    stored in float32, because the library decodes weights in the type of the scales: they are then
-    the weights that the study measured, bit for bit.
+    Integers are ``pack-quantized``: each 32-bit word holds consecutive quantized values of a row.
+    Floats of 8 bits may have a scale for each block of the matrix (strategy ``block``). Scales are
+    stored in float32, because the library decodes weights in the type of the scales: the decoded
+    weights are then those that the study measured, bit for bit.
 
     Raises:
         StudyError: a tensor is not a matrix, or its format is none of int4, int8 and fp8_e4m3.
@@ -56,7 +56,7 @@ def write_compressed_tensors(model: DeployedModel) -> DeployedFiles:
 
 
 class StoredModules:
-    """Modules that are stored in the layout one after the other: their schemes and bytes.
+    """Collector of the modules stored so far: their quantization schemes and their bytes.
 
     Attributes:
         sizes: bytes of the tensors so far, by purpose.
@@ -139,7 +139,7 @@ def quantization_config(
     """Return the ``quantization_config`` of a model's config.json.
 
     Args:
-        schemes: the modules of each scheme, by the scheme as JSON text.
+        schemes: names of modules by quantization scheme; a key is the scheme in JSON.
         ignored: the modules whose weights are not quantized.
     """
     groups = {
@@ -160,8 +160,8 @@ def _check_matrix(name: str, tensor: DeployedTensor, stored: Quantization) -> No
     """Check that the layout can hold a quantized tensor.
 
     Raises:
-        StudyError: it is not a matrix, its last group of a row is shorter than the others, or its
-            numbers share scales as the layout cannot express.
+        StudyError: it is not a matrix, the last group of a row is shorter than the others, or the
+            layout cannot express which weights share a scale.
     """
     if tensor.values.ndim != 2:
         nearest = "matrices, or this tensor as 'keep'"
@@ -182,7 +182,7 @@ def _check_matrix(name: str, tensor: DeployedTensor, stored: Quantization) -> No
 def _quantized_entries(
     module: str, stored: Quantization
 ) -> tuple[dict[str, Entry], dict[str, Entry]]:
-    """Return a module's tensors that hold numbers, and those that hold scales and shapes."""
+    """Return a module's tensors of quantized values, and those of scales and shapes."""
     if stored.element.startswith("fp8"):
         return _float_entries(module, stored)
     rows, columns = stored.numbers.shape
@@ -226,7 +226,7 @@ def pack_numbers(numbers: NDArray[np.int8], bits: int) -> NDArray[np.int32]:
 
 
 def e4m3_codes(numbers: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Return the codes of numbers that are exactly representable in e4m3 (OCP OFP8)."""
+    """Return the e4m3 bit patterns (OCP OFP8) of numbers that e4m3 represents exactly."""
     magnitude = np.abs(numbers)
     fraction, exponent = np.frexp(magnitude)
     field = np.maximum(exponent + 6, 0)  # 0 for subnormals
@@ -237,7 +237,7 @@ def e4m3_codes(numbers: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _scheme(stored: Quantization) -> dict[str, Any]:
-    """Return a quantization scheme of the library for a tensor, without its targets."""
+    """Return the library's quantization scheme for a tensor, without the names of modules."""
     is_float = stored.element.startswith("fp8")
     is_block = stored.group_rows > 1
     granularity = "group" if stored.group is not None else stored.granularity

@@ -62,10 +62,10 @@ def refuse_tensor(name: str, tensor: DeployedTensor, target: str, nearest: str) 
 def check_element(
     name: str, tensor: DeployedTensor, target: str, elements: Collection[str]
 ) -> Quantization | PlainType:
-    """Return how a tensor is stored, if a target has its type of numbers.
+    """Return how a tensor is stored, after checking that the target supports its number format.
 
     Raises:
-        StudyError: the target lacks it; the hint is the nearest type that it has.
+        StudyError: the target lacks the format; the hint names the nearest one that it has.
     """
     stored = tensor.stored
     if isinstance(stored, str):
@@ -76,7 +76,7 @@ def check_element(
 
 
 def _nearest_element(stored: Quantization | None, elements: Collection[str]) -> str:
-    """Return the narrowest of these types that has at least as many bits, and its granularity."""
+    """Return the narrowest type with at least as many bits, and the tensor's granularity."""
     if stored is None:
         return " or ".join(elements)
     integers = sorted(int(one[3:]) for one in elements if one.startswith("int"))
@@ -88,13 +88,14 @@ def _nearest_element(stored: Quantization | None, elements: Collection[str]) -> 
 
 
 def signed_numbers(stored: Quantization) -> tuple[NDArray[np.int8], NDArray[np.int8] | None]:
-    """Return integers and zero points shifted to signed ones, which represent the same weights.
+    """Return quantized values and zero points as signed integers that mean the same weights.
 
     Args:
-        stored: integers of at most 8 bits, (rows, columns).
+        stored: quantization to integers of at most 8 bits, (rows, columns).
 
     Returns:
-        The numbers, and the zero points in the shape of the scales; ``None`` without any.
+        The quantized values, and the zero points in the shape of the scales (``None`` if there are
+        none).
     """
     if stored.zero_points is None:
         return stored.numbers.astype(np.int8), None
@@ -122,10 +123,10 @@ def modules(model: DeployedModel) -> Iterator[tuple[str, str, DeployedTensor]]:
 
 
 def pack_nibbles(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return each two consecutive codes of 4 bits of a row in a byte, the first in the low bits.
+    """Pack two consecutive 4-bit values of a row in each byte, the first in the low bits.
 
     Args:
-        codes: codes below 16, (rows, columns), with an even number of columns.
+        codes: values below 16, (rows, columns), with an even number of columns.
     """
     low, high = codes[:, 0::2].astype(np.int32), codes[:, 1::2].astype(np.int32)
     return (low | (high << 4)).astype(np.uint8)

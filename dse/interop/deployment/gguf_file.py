@@ -47,11 +47,11 @@ class GgufTensor:
 
 
 def write_gguf(model: DeployedModel) -> DeployedFiles:
-    """Return a model as a GGUF file with the study's names of the tensors.
+    """Return a model as a GGUF file, in which tensors have the names that the study uses.
 
-    Numbers of 8 bits become Q8_0 and numbers of 4 bits Q4_0, with the same weights bit for bit;
-    a scale of a channel or of a longer group is repeated for each block of 32. With zero points,
-    numbers of 4 bits become Q4_1, which stores ``-zero_point * scale`` rounded to fp16.
+    8-bit integers become Q8_0 and 4-bit integers Q4_0; the weights stay the same, bit for bit. The
+    scale of a channel, or of a group longer than 32, is repeated for each block of 32. 4-bit
+    integers with zero points become Q4_1, which stores ``-zero_point * scale`` rounded to fp16.
 
     Raises:
         StudyError: a tensor is not a matrix of whole blocks, its scales are not fp16, or its
@@ -143,7 +143,7 @@ def _block_table(stored: Quantization) -> tuple[str, Octets]:
         kind, codes = "q4_1", numbers
         sides.append(_minima(stored).astype("<f2").view(np.uint8))
     words = codes.astype(np.uint8)
-    half = BLOCK // 2  # a byte holds the numbers of two places that are half a block apart
+    half = BLOCK // 2  # a byte holds the values at two positions half a block apart
     return kind, np.hstack([*sides, words[:, :half] | (words[:, half:] << np.uint8(4))])
 
 
@@ -154,13 +154,13 @@ def _by_block(stored: Quantization, sides: Single) -> Single:
 
 
 def _minima(stored: Quantization) -> Single:
-    """Return the weight that code 0 represents in each block, before its rounding to fp16."""
+    """Return the weight that a quantized 0 means in each block, before rounding to fp16."""
     assert stored.zero_points is not None
     return -_by_block(stored, stored.zero_points) * _by_block(stored, stored.scales)
 
 
 def _largest_difference(stored: Quantization) -> float:
-    """Return the largest difference of a weight in Q4_1 from the one that the study measured."""
+    """Return the largest absolute difference between a weight in Q4_1 and as measured."""
     scales = _by_block(stored, stored.scales)
     minima = _minima(stored).astype(np.float16).astype(np.float32)
     read = stored.numbers.reshape(-1, BLOCK) * scales + minima

@@ -36,8 +36,9 @@ def write_onnx(model: DeployedModel) -> DeployedFiles:
     """Return a model as an ONNX file in which each quantized weight is dequantized.
 
     A weight is the output of ``DequantizeLinear`` with its scales in float32: the weight that the
-    study measured, bit for bit. Runtimes may fuse the operator with the product that follows, and
-    then compute in another precision: a note names the option that keeps onnxruntime from it.
+    study measured, bit for bit. Runtimes may fuse the operator with the matrix product that
+    follows, and then compute in another precision; a note in the result names the option that
+    prevents this in onnxruntime.
 
     Raises:
         PluginError: onnx is not installed.
@@ -101,7 +102,7 @@ class _Graph:
         self._node("Cast", [f"{name}.{kind}"], name, to=self._onnx.TensorProto.FLOAT)
 
     def set_quantized(self, name: str, tensor: DeployedTensor, stored: Quantization) -> None:
-        """Store a tensor's numbers and scales, and dequantize them."""
+        """Store a tensor's quantized values and scales, with the operator that decodes them."""
         shape = tensor.values.shape
         self._remove(name, tensor.values)
         table = stored.numbers.shape if stored.group is not None else shape
@@ -163,7 +164,7 @@ class _Graph:
 
 
 def _code_bytes(stored: Quantization) -> tuple[bytes, bytes]:
-    """Return the bytes of the numbers and of the zero points; the latter are empty if none."""
+    """Return the bytes of the quantized values and of the zero points (empty without any)."""
     if stored.element.startswith("fp8"):
         return e4m3_codes(stored.numbers).tobytes(), b""
     numbers, zeros = signed_numbers(stored)
@@ -177,7 +178,7 @@ def _code_bytes(stored: Quantization) -> tuple[bytes, bytes]:
 
 
 def _raise_opset(onnx: Any, data: bytes) -> Any:  # onnx has no types
-    """Return a model converted to opset 21, unless it has that or a later one."""
+    """Return a model, converted to opset 21 if its opset is an older one."""
     model = onnx.load_model_from_string(data)
     opset = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
     if opset < _OPSET:

@@ -34,10 +34,11 @@ def write_shards(
 ) -> WrittenShards:
     """Write tensors to shards with their index and ``config.json``; hold one shard in memory.
 
-    The index and ``config.json`` are written last, so that an interrupted folder is no model.
+    The index and ``config.json`` are written last, so that no program loads a folder whose writing
+    was interrupted.
 
     Args:
-        tensors: the tensors with their names, each taken after the one before it is stored.
+        tensors: names and tensors; the next one is requested only when the last one is stored.
         folder: the folder, which must be empty or missing.
         config: content of the uncompressed model's ``config.json``.
         shard_bytes: a shard is closed as soon as its tensors have this many bytes.
@@ -93,5 +94,5 @@ def _write_shard(path: Path, entries: dict[str, Entry]) -> list[str]:
 
 
 def _partial(folder: Path, place: int) -> Path:
-    """Return the name of a shard while the number of shards is not known."""
+    """Return the path of a shard (counted from 0) while the number of shards is unknown."""
     return folder / f"model-{place + 1:05}.safetensors.partial"

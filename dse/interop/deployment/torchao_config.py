@@ -20,8 +20,8 @@ _ELEMENTS = tuple(f"int{bits}" for bits in range(2, 9))
 def write_torchao_config(model: DeployedModel) -> DeployedFiles:
     """Return the ``FqnToConfig`` of a model as JSON, which ``config_from_dict`` reads.
 
-    ``quantize_(module, config, filter_fn=None)`` computes the weights from the original ones; they
-    are those of the study for formats that follow torchao's rule, in float32.
+    ``quantize_(module, config, filter_fn=None)`` computes the quantized weights from the original
+    ones. In float32 and for formats that follow torchao's rule, they equal those of the study.
 
     Raises:
         StudyError: a tensor is not a matrix, or its weights are not those that torchao computes.
@@ -46,16 +46,16 @@ def write_torchao_config(model: DeployedModel) -> DeployedFiles:
 
 
 def _check_unchanged(name: str, tensor: DeployedTensor, kind: str) -> None:
-    """Raise StudyError if a tensor without numbers and scales is not in float32."""
+    """Raise StudyError if a tensor that is not quantized is not in float32."""
     if kind != "float32":
         raise refuse_tensor(name, tensor, TARGET, "'keep', or an int format with full-range")
 
 
 def _check_rule(name: str, tensor: DeployedTensor, stored: Quantization) -> None:
-    """Check that torchao computes these numbers and scales from the original weights.
+    """Check that torchao computes these quantized values and scales from the original weights.
 
     Raises:
-        StudyError: it does not; the hint is the nearest format for which it does.
+        StudyError: torchao computes others; the hint names the nearest format for which it agrees.
     """
     sign = "" if stored.zero_points is None else "asym,"
     span = "channel" if stored.granularity == "tensor" else stored.granularity
@@ -69,7 +69,7 @@ def _check_rule(name: str, tensor: DeployedTensor, stored: Quantization) -> None
 
 
 def _module_config(stored: Quantization) -> dict[str, Any]:
-    """Return the configuration of a module's weights."""
+    """Return torchao's configuration for the weights of one module."""
     is_grouped = stored.group is not None
     granularity = (
         _typed("PerGroup", {"group_size": stored.group}, version=1)

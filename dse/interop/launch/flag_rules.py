@@ -28,16 +28,16 @@ _EVERY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagRule:
-    """Flag that holds a setting, and the flag's value for each value of the setting.
+    """Rule for one setting: the flag that holds it, and the flag's value for each of its values.
 
     Args:
         setting: the setting's name: a parameter of the space, or an input of an evaluator.
         flag: the flag's name without dashes; dots lead into nested mappings of a file.
         kind: ``number``: the same number, except those in ``values``; ``switch``: true or false;
-            ``inverse``: true where the setting is false; ``choice``: one of ``values``; ``only``: a
-            choice that other rules of the setting add to; ``all-or-one``: true where the setting is
-            the product of the settings in ``values``, false where it is 1; ``absent``: no flag is
-            needed where the setting has this value.
+            ``inverse``: true where the setting is false; ``choice``: one of ``values``; ``only``:
+            like ``choice``, where further rules of the setting cover other values; ``all-or-one``:
+            true where the setting is the product of the settings in ``values``, false where it is
+            1; ``absent``: no flag is needed where the setting has this value.
         values: values of the setting with those of the flag; for ``all-or-one`` its factors.
     """
 
@@ -65,11 +65,11 @@ class FlagRule:
                 return (value == full) if value in (1, full) else None
 
     def decode(self, flags: Flags, settings: Mapping[str, Value]) -> Value | None:
-        """Return the setting's value, or ``None`` if the flags have no value of it.
+        """Return the setting's value, or ``None`` if the flags do not determine it.
 
         Args:
             flags: the flags of a file.
-            settings: the settings that other rules have read.
+            settings: the values of the settings that other rules have decoded already.
         """
         found = flags.get(self.flag)
         match self.kind:
@@ -92,7 +92,7 @@ class FlagRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSettings:
-    """Flags that express the settings of a design, and what they cannot express.
+    """Flags that express the settings of a design, and the settings that no flag expresses.
 
     Args:
         flags: each flag with its value.
@@ -111,7 +111,7 @@ def encode_settings(
     """Return the flags of a program that express the settings.
 
     Raises:
-        StudyError: two settings need one flag with different values.
+        StudyError: two settings need the same flag with different values.
     """
     made = LaunchSettings(flags={}, expressed={}, missing={})
     for name, value in settings.items():
@@ -136,9 +136,9 @@ def encode_settings(
 def decode_settings(
     rules: Sequence[FlagRule], flags: Flags, names: Sequence[str]
 ) -> dict[str, Value]:
-    """Return the settings of these names that the flags have.
+    """Return the values of the settings with these names, where the flags determine them.
 
-    Products of other settings are computed from those that were read.
+    A setting that is a product of others (kind ``all-or-one``) is decoded last, from their values.
     """
     found: dict[str, Value] = {}
     wanted = [rule for rule in rules if rule.setting in names]
@@ -161,7 +161,7 @@ def _why_missing(value: Value, own: Sequence[FlagRule], program: str) -> str:
 
 @cache
 def program_rules(program: str) -> tuple[FlagRule, ...]:
-    """Return the rules of a program of ours."""
+    """Return the built-in rules of a program."""
     with _TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     targets = (program, LAUNCHERS[program].engine, _EVERY)
@@ -170,7 +170,7 @@ def program_rules(program: str) -> tuple[FlagRule, ...]:
 
 
 def _order(targets: Sequence[str]) -> Callable[[Mapping[str, str]], int]:
-    """Return a key that sorts rows: the program's own, then its engine's, then everybody's."""
+    """Return a sort key for rows: the program's, then its engine's, then those of all programs."""
     return lambda row: targets.index(row["target"])
 
 

@@ -24,7 +24,7 @@ class Launcher:
         command: the words before the flags; the user's arguments follow the flags.
         extensions: extensions of the files that it reads, the usual one first.
         negates: whether a false switch is ``--no-FLAG`` and not the absence of the flag.
-        engine: the program whose flags it takes, too.
+        engine: another program, whose flags this one accepts as well.
         manifest: the kind of Kubernetes manifest that is written in place of a configuration.
         required: keys that each configuration has, unless a setting gives them.
         implied: a prefix of flags, and a key with its value that such flags need.
@@ -159,7 +159,7 @@ def _flags_of_manifest(content: bytes, manifest: Manifest) -> dict[str, Value]:
 
 
 def literal_of(text: str) -> Value:
-    """Return the truth value, number or text that a word of a script or table means."""
+    """Return the Boolean, number or string that a word of a script or table stands for."""
     if text in _LITERALS:
         return _LITERALS[text]
     for number in (int, float):

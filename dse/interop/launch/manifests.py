@@ -32,13 +32,13 @@ _DECODE_SERVICE, _PREFILL_SERVICE = "VllmDecodeWorker", "VllmPrefillWorker"
 
 
 def encode_manifest(flags: Flags, kind: Manifest) -> bytes:
-    """Return a manifest in YAML; the model's name comes from the ConfigMap ``model``."""
+    """Return a manifest of this kind in YAML; the ConfigMap ``model`` has the model's name."""
     written = _deployment(flags) if kind == "kubernetes" else _dynamo_graph(flags)
     return (_USE + yaml.safe_dump(written, sort_keys=False)).encode()
 
 
 def decode_manifest(content: bytes, kind: Manifest) -> dict[str, list[str] | int]:
-    """Return the words of the engine and the replicas; keys of prefill begin with ``prefill.``."""
+    """Return the engine's command-line words and the replicas; ``prefill.`` marks prefill pods."""
     found = yaml.safe_load(content)
     if kind == "kubernetes":
         pod = found["spec"]["template"]["spec"]["containers"][0]
@@ -113,7 +113,7 @@ def _dynamo_graph(flags: Flags) -> dict[str, Any]:
 
 
 def _worker(role: str, layers: Sequence[Flags]) -> dict[str, Any]:
-    """Return a service; of a flag that is given twice, the engine takes the last value."""
+    """Return a worker service with the flags of all layers; later ones override earlier ones."""
     merged: dict[str, Value] = {}
     words = ["--model", _MODEL]
     if role:
@@ -138,7 +138,7 @@ def _worker(role: str, layers: Sequence[Flags]) -> dict[str, Any]:
 
 
 def _engine_words(service: Mapping[str, Any]) -> list[str]:
-    """Return the words of a worker that are flags of the engine."""
+    """Return the part of a worker's command line that has the flags of the engine."""
     words: list[str] = service["extraPodSpec"]["mainContainer"]["args"]
     return words[6:] if "subComponentType" in service else words[2:]
 

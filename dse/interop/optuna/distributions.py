@@ -26,7 +26,7 @@ def read_distributions(text: str, file: str = "optuna.json") -> SpaceImport:
     """Read a space from Optuna's distributions; it has no conditions and no rules.
 
     Args:
-        text: a JSON object from names to distributions, each as an object, or as the text that
+        text: a JSON object from names to distributions, each as an object, or as the string that
             ``distribution_to_json`` returns.
         file: file name for error messages.
 
@@ -56,7 +56,8 @@ def write(space: DesignSpace, *, drop_rules: bool = False) -> SpaceExport:
 
     Args:
         space: the space to export.
-        drop_rules: omit rules and conditions, each with a warning; the result is a superset.
+        drop_rules: omit rules and conditions, each with a warning; the result is a superset of the
+            space.
 
     Raises:
         SpecError: the space has rules or conditions, and ``drop_rules`` is false.

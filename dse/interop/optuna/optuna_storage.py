@@ -184,9 +184,9 @@ def _ends(finished: Sequence[Trial]) -> dict[int, tuple[datetime, datetime]]:
 
 
 def _params(trial: Trial, distributions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a design that are in Optuna's distributions.
+    """Return the values of a design that Optuna's distributions contain.
 
-    A trial from before a change of the space may have others.
+    A trial from before a change of the space may have other values.
     """
     found = {}
     for name, value in trial.design.items():

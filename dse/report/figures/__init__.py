@@ -1,4 +1,4 @@
-"""Plotly figures of a study, drawn as SVG; only the cloud of three objectives needs WebGL."""
+"""Plotly figures of a study, drawn as SVG; only the 3-D plot of three objectives needs WebGL."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _DASHES = ("dot", "solid", "dash")
 
 
 def attainment_figures(comparison: ComparisonResult) -> list[Drawing]:
-    """Return figures of attainment surfaces and their differences for groups of studies.
+    """Return figures of each group's attainment surfaces and of their differences between groups.
 
     Three objectives are drawn as slices of the third; with any other number than two or three there
     are no figures.
@@ -63,7 +63,7 @@ class _Plane:
         ]
 
     def surfaces(self, fronts: Sequence[Sequence[Floats]], key: int, cut: float | None) -> Drawing:
-        """Draw each group's attainment surfaces: what any, half and all of its studies attain."""
+        """Draw each group's attainment surfaces: regions that any, half and all studies attain."""
         figure = self._figure(showlegend=True)
         for place, (group, of_group) in enumerate(
             zip(self._comparison.groups, fronts, strict=True)

@@ -47,7 +47,7 @@ class _Grown:
 
 
 def _volume(front: ParetoSet, reference: Floats, progress: HypervolumeCurve) -> _Grown:
-    """Return the volumes in percent of that between reference point and the final ideal point."""
+    """Return hypervolumes in percent of the volume from reference point to final ideal point."""
     scaled = front.problem.on_scales
     reference = scaled(reference)
     ideal = scaled(front.losses).min(axis=0) if len(front.losses) else reference

@@ -32,7 +32,7 @@ _LETTERS = 22
 
 
 def importance_figures(problem: Problem, found: Sequence[Importance]) -> list[Drawing]:
-    """Return two figures per objective: parameters' variance shares, and partial dependence."""
+    """Return two figures per objective: variance shares of parameters, and partial dependence."""
     drawn = []
     for one in found:
         objective = problem.objectives[one.place]

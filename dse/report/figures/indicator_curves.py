@@ -19,7 +19,7 @@ SHAPE = "hv"
 
 
 def curve_figures(comparison: ComparisonResult, drawn: list[Curves]) -> list[Drawing]:
-    """Return hypervolume curves over each budget currency, other indicators over the main one."""
+    """Return hypervolume curves over each unit of budget, other indicators over the main unit."""
     figures = [_drawing(comparison, one, "hypervolume") for one in drawn]
     own = next((one for one in drawn if one.currency == comparison.over), drawn[0])
     figures += [_drawing(comparison, own, name) for name in INDICATORS if name != "hypervolume"]

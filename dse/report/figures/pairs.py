@@ -53,7 +53,7 @@ def trade_off_figures(
         front: the study's front.
         trials: all trials, in the order in which they were finished.
         weighty: the parameters by importance, the most important first, if known.
-        gap: the study's gap, if it is known: what is undecided is shaded.
+        gap: the study's gap, if it is known; the region where better designs may be is shaded.
     """
     scene = Scene.of(front, trials, MAX_POINTS, weighty)
     if not scene.answer.trials:
@@ -170,7 +170,7 @@ def _add_answer(
 
 
 def _look(count: int) -> tuple[int, int]:
-    """Return the size and edge width, in px, of each of this number of markers."""
+    """Return the size and the edge width of a marker, in px, for this number of markers."""
     if count <= 100:
         return 10, 1
     return (7, 1) if count <= 500 else (5, 0)
@@ -221,7 +221,7 @@ def _add_limits(figure: go.Figure, across: Quantity, up: Quantity) -> None:
 
 
 def _laid(quantity: Quantity) -> list[tuple[str, float]]:
-    """Return the limits that an axis can show: on a log axis, those with a positive bound."""
+    """Return the limits that an axis can show; a log axis only shows positive bounds."""
     return [mark for mark in quantity.marks if mark[1] > 0 or not quantity.axis.log]
 
 

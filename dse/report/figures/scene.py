@@ -23,8 +23,8 @@ from dse.report.axes import Axis, axis_of, focus
 class Quantity:
     """Values of one objective or metric in all trials of a figure, with the axis to draw them.
 
-    ``marks`` are the bounds of limits on it. If ``ends`` are given, the axis ends there, and values
-    outside are not visible.
+    ``marks`` are the bounds of the limits on the objective or metric. If ``ends`` are given, the
+    axis ends there, and values outside are not visible.
     """
 
     axis: Axis
@@ -43,7 +43,7 @@ class Quantity:
 
     @property
     def seen(self) -> Mask:
-        """Mask of the other trials whose values lie within the visible axis range, (n,)."""
+        """Mask of the trials outside of the result whose values lie within the axis range, (n,)."""
         low, high = self.ends or (-np.inf, np.inf)
         return np.asarray((self.others >= low) & (self.others <= high))
 

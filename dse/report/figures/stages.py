@@ -152,10 +152,10 @@ class _Panels:
 
 
 def _find_corners(losses: Floats, cut: float | None) -> Floats:
-    """Return the corners of a stage's front in the first two objectives, (k, 2).
+    """Return the corners of a stage's front in the plane of the first two objectives, (k, 2).
 
     Only designs within the third objective's bound ``cut`` count. Corners are sorted by the first
-    objective; of too many, evenly spaced ones are kept.
+    objective; if there are too many, evenly spaced ones are kept.
     """
     rows = losses[:, :2] if cut is None else slices([losses], cut)[0]
     rows = rows[nondominated(rows)]

@@ -88,7 +88,7 @@ def extent(axis: Axis, places: Iterable[float]) -> list[float]:
 
 
 def tint_series(place: int, opacity: float) -> str:
-    """Return the colour of one of several series, as a CSS text with this opacity."""
+    """Return the colour of the series with this index, as a CSS colour with this opacity."""
     colour = SERIES[place % len(SERIES)]
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"

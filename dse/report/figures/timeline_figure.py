@@ -160,7 +160,7 @@ def _spent(start: Floats, end: Floats, width_s: float) -> Floats:
 
 
 def _past(moments: Floats, edges: Floats) -> Floats:
-    """Return for each bin edge the sum of the times since all earlier moments, (edges,).
+    """Return for each bin edge the sum, over earlier moments, of the time since then, (edges,).
 
     ``moments`` are sorted.
     """

@@ -16,10 +16,10 @@ from dse.report.figures.style import ORANGE, tint_series
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndecidedRegion:
-    """Region of two objectives in which a design that was not measured may still be.
+    """Region of two objectives in which designs that were not measured may still improve a front.
 
-    It is dominated by the optimistic front, and not by the designs found. Both fronts are those of
-    the two objectives alone, as losses (minimised), from the left.
+    The optimistic front dominates the region, and the front found does not. Both fronts are those
+    of the two objectives alone, as losses (minimised), sorted by the first.
     """
 
     found: Floats  # (k, 2)
@@ -34,8 +34,8 @@ class UndecidedRegion:
         Args:
             front: the study's front.
             gap: its gap; ``None`` while it is unknown.
-            x: place of the objective across.
-            y: place of the objective up.
+            x: index of the objective on the horizontal axis.
+            y: index of the objective on the vertical axis.
         """
         if gap is None or not gap.points or front.reference is None or not len(front.losses):
             return None
@@ -75,7 +75,7 @@ def add_undecided(
     Args:
         figure: the figure to draw into.
         region: the region.
-        axes: axes of the figure, across and up.
+        axes: the horizontal and the vertical axis of the figure.
         signs: factors from losses to the values of the two objectives, 1 or -1.
     """
     area, line = (
@@ -106,17 +106,17 @@ def add_undecided(
 
 
 def _best(losses: Floats) -> Floats:
-    """Return the non-dominated ones of n points, from the left, (k, 2)."""
+    """Return the non-dominated ones of n points, sorted by the first objective, (k, 2)."""
     kept = losses[nondominated(losses)]
     return np.asarray(kept[np.argsort(kept[:, 0], kind="stable")])
 
 
 def _staircase(rows: Floats, corner: Floats) -> Floats:
-    """Return the corners of the edge of what k points dominate, down to the corner, (2 k + 1, 2).
+    """Return the vertices of the boundary of the region that k points dominate, (2 k + 1, 2).
 
     Args:
-        rows: (k, 2), non-dominated losses, from the left.
-        corner: (2,), where the edge ends in both directions.
+        rows: (k, 2), non-dominated losses, sorted by the first objective.
+        corner: (2,), the largest losses, where the boundary ends in both directions.
     """
     across = np.append(np.repeat(rows[:, 0], 2), corner[0])
     up = np.insert(np.repeat(rows[:, 1], 2), 0, corner[1])
@@ -124,9 +124,9 @@ def _staircase(rows: Floats, corner: Floats) -> Floats:
 
 
 def _shown(values: Floats, axis: Axis) -> Floats:
-    """Return values in the unit of an axis; a log axis shows those that are not positive at none.
+    """Return values in the unit of an axis; on a log axis, replace those that are not positive.
 
-    They are replaced by a thousandth of the least positive one, which is beyond the axis.
+    The replacement is a thousandth of the least positive value, which is beyond the axis.
     """
     if axis.log and (values > 0).any():
         values = np.maximum(values, 1e-3 * values[values > 0].min())

@@ -34,8 +34,8 @@ class Failure:
 def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
     """Return the reasons why trials cannot be on the front, the most frequent first.
 
-    They are faults by kind and text, undefined values, and violated limits. A trial that violates
-    several limits counts for each.
+    The reasons are faults (by kind and message), undefined values, and violated limits. A trial
+    that violates several limits counts for each of them.
     """
     held = Trials.of(trials)
     found: dict[tuple[str, str], list[int]] = {}

@@ -29,9 +29,10 @@ from dse.report.words import number_text
 class Rung:
     """Reliability of a cheap fidelity as a substitute for the highest fidelity of a metric.
 
-    It is computed over designs evaluated at both. ``raw`` is the root mean square error of the
-    uncalibrated cheap metric, ``error`` that on held-out designs after calibration, both in the
-    metric's unit; ``tau`` is Kendall's rank correlation.
+    It is computed over designs that were evaluated at both fidelities. ``raw`` is the root mean
+    square error of the cheap metric before calibration, ``error`` its root mean square error on
+    held-out designs after calibration, both in the metric's unit; ``tau`` is Kendall's rank
+    correlation.
     """
 
     metric: str
@@ -78,7 +79,7 @@ def rungs_json(found: Sequence[Rung]) -> list[RungFacts]:
 
 
 def rungs_table(found: Sequence[Rung], *, console: Console | None = None) -> None:
-    """Print one line on the reliability of each lower fidelity (rung)."""
+    """Print one line on the reliability of each lower fidelity."""
     for one in found:
         (console or results_console()).print(plain(one.words()))
 

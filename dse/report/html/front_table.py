@@ -68,6 +68,6 @@ def _cell(value: Value | None, words: str, side: str) -> tuple[str, str, str]:
 
 
 def _side(answer: Answer, name: str) -> str:
-    """Return the CSS class that aligns a column: text to the left, numbers to the right."""
+    """Return the CSS class that aligns a column: strings to the left, numbers to the right."""
     values = [trial.design.get(name) for trial in answer.trials]
     return "text" if any(isinstance(value, bool | str) for value in values) else ""

@@ -1,4 +1,4 @@
-"""Rendering of the HTML templates: every text is escaped unless our own code made it as HTML."""
+"""Rendering of the HTML templates: strings are escaped unless this program made them as HTML."""
 
 from __future__ import annotations
 

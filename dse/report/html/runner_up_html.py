@@ -45,7 +45,7 @@ def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
 
 
 def duel_words(problem: Problem, duel: Duel) -> str:
-    """Return sentences on how the runner-up's parameters differ, and what that costs in metrics."""
+    """Return sentences on how the runner-up's parameters differ and what this costs in metrics."""
     gap = _gap(duel)
     sentences = [
         f"{_changes(problem, duel)} gives {gap}." if gap else f"{_changes(problem, duel)} ties."
@@ -109,7 +109,7 @@ def _format_difference(part: MetricContrast, unit: str) -> str:
 def _table(
     metrics: Mapping[str, Metric], breakdown: Breakdown
 ) -> tuple[MetricContrast, str, list[tuple[MetricContrast, str]]]:
-    """Return the total metric, its unit, and its largest summands, each with a bar length in %."""
+    """Return the metric, its unit, and its largest summands, each with a bar length in percent."""
     widest = max(abs(part.more) for part in breakdown.parts)
     listed = [part for part in breakdown.parts if part.more][:_MOST_PARTS]
     parts = [(part, f"{100 * abs(part.more) / widest:.0f}") for part in listed]

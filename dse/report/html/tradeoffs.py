@@ -46,7 +46,7 @@ def step_words(problem: Problem, rate: Rate) -> str:
 def rate_words(problem: Problem, rate: Rate) -> str:
     """Return the price of improving an objective by 1 %: ``1 % (0.0098) costs 2.1 mJ``.
 
-    The percentage is of that objective's value before the step; the text is a dash if this is 0.
+    The percentage refers to the objective's value before the step; if this is 0, return a dash.
     """
     first, second = problem.objectives[rate.first], problem.objectives[rate.second]
     hundredth = 0.01 * abs(rate.value)
@@ -86,7 +86,7 @@ def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
 
 
 def _binding(one: Activity) -> str:
-    """Return ``yes`` if a limit binds: without it, the trials contain a better result; else ``no``.
+    """Return ``yes`` if a limit binds (without it, some trial would be a better result), or ``no``.
 
     A limit that every trial violates is reported as such.
     """

@@ -153,7 +153,7 @@ def _quantities(
 
 
 def _label_values(values: Floats, metric: Metric) -> list[Value | None]:
-    """Return a metric's values, (n,), as label texts if it is categorical, else as numbers."""
+    """Return a metric's values, (n,), as labels if it is categorical, else as numbers."""
     if not metric.words:
         return list(_finite(values))
     words = (word_of(value, metric) for value in values.tolist())

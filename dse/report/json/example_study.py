@@ -40,7 +40,7 @@ def example_files(name: str, example: Example, made: Evaluator | None) -> dict[s
 
 
 def _objectives(provides: Mapping[str, Metric]) -> Mapping[str, str]:
-    """Return the first metrics that have a goal and are no part of another, with their goals."""
+    """Return the first metrics with a goal that are not part of another, and their goals."""
     goals = {name: one.goal for name, one in provides.items() if one.goal and not one.part_of}
     first = dict.fromkeys(list(provides)[:1], "minimize")
     return dict(list(goals.items())[:_MOST_OBJECTIVES]) or first

@@ -52,12 +52,12 @@ def gap_words(gap: RecordedGap | None) -> str:
 
 
 def gap_tiles(gap: RecordedGap | None) -> list[tuple[str, str, str]]:
-    """Return a gap as a number with its name and a note, for a page; empty if it is unknown."""
+    """Return a page's tile for a gap, as (name, value, note); empty if the gap is unknown."""
     return [] if gap is None else [("gap", gap_text(gap), _undecided_text(gap))]
 
 
 def _volumes(gap: RecordedGap) -> str:
-    """Return the shares of the hypervolume behind a gap; empty if they are unknown."""
+    """Return the hypervolume shares from which a gap follows, as text; empty if unknown."""
     if gap.found is None or gap.optimistic is None:
         return ""
     return f"; hypervolume {100 * gap.found:.4g} %, optimistic {100 * gap.optimistic:.4g} %"

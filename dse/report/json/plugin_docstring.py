@@ -23,8 +23,8 @@ _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
 class Example:
     """Options and parameters with which an evaluator can be tried, from its docstring.
 
-    ``parameters`` has a list of values, or the domain as a space file defines it, for each
-    parameter; ``files`` the text of each file that the options name. ``objectives`` maps metrics to
+    ``parameters`` maps each parameter to a list of values, or to its domain as in a space file;
+    ``files`` maps each file that the options name to its contents. ``objectives`` maps metrics to
     ``minimize`` or ``maximize``; by default they are the first two metrics with a goal.
     """
 
@@ -35,7 +35,7 @@ class Example:
 
     @property
     def designs(self) -> list[dict[str, Value]]:
-        """Designs that use each listed value; parameters with a domain of their own are absent."""
+        """Designs in which each listed value occurs; parameters given by a domain are left out."""
         lists = {name: values for name, values in self.parameters.items() if type(values) is list}
         count = max(map(len, lists.values()), default=1)
         return [

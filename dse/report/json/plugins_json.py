@@ -143,7 +143,7 @@ def _held_out(made: object) -> list[HeldOutFacts]:
 
 
 def _written(value: object) -> str:
-    """Return a default as a study file would have it."""
+    """Return a default value as it would be written in a study file."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -71,7 +71,7 @@ class JudgedFacts(Shape):
 
 
 class IntervalFacts(Shape):
-    """Errors of the modelled objectives of a design."""
+    """Errors of a design's modelled objectives, as their models state them."""
 
     width: list[float | None]
     """Half of the interval of each objective, as a share of its value: two standard errors; 0 for

@@ -122,7 +122,7 @@ class LearnedFile(Shape):
 
 
 class CalibrationAccuracy(Shape):
-    """Relative errors of a calibrated group on points held out from its fit."""
+    """Relative errors of the calibrated constants on points held out from the fit."""
 
     group: str
     """Number format and software stack."""

@@ -67,7 +67,7 @@ class TrialRow(Shape):
 
 
 class HeadingFacts(Shape):
-    """Study that rows of designs are of, with the units of their values."""
+    """Study that the rows belong to, with the units of the values in the rows."""
 
     study: str
     """The study's name."""

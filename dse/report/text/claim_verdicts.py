@@ -65,7 +65,7 @@ def summary_line(counts: CountedClaims) -> str:
 
 
 def ours_text(one: JudgedClaim) -> str:
-    """Return the study's result for a claim in the publication's unit; a dash without a result."""
+    """Return a claim's result in the study, in the publication's unit; a dash without a result."""
     return _number_text(one["ours"], one)
 
 
@@ -87,7 +87,7 @@ def verdict_text(one: JudgedClaim) -> str:
 
 
 def turned_text(one: JudgedClaim) -> str:
-    """Return how often a claim keeps its outcome at the ends of assumed intervals, as text.
+    """Return at how many ends of assumptions' intervals a claim keeps its outcome, as text.
 
     An assumption is a value that the reproduced paper does not state; the study was run at both
     ends of its interval.

@@ -15,8 +15,8 @@ from dse.system.terminal_text import visible
 class SafeConsole(Console):
     """Console that shows control and other invisible characters of texts as visible marks.
 
-    Its own control codes are kept. Texts are marked before layout, so that tables fit; other output
-    is marked when it is rendered.
+    The console's own control codes are kept. Strings are marked before layout, so that tables fit;
+    other output is marked when it is rendered.
     """
 
     def render_str(self, text: str, **options: Any) -> Text:

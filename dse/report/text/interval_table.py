@@ -1,4 +1,4 @@
-"""Table of the errors of modelled objectives of a front, and the designs that these leave alike."""
+"""Table of a front's model errors, and the designs that these errors cannot tell apart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_ROWS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalTable:
-    """Table of the errors of modelled objectives: headings, and cells by row.
+    """Table of the errors of a front's modelled objectives: headings, and cells by row.
 
     Args:
         headings: the columns' headings.
@@ -105,7 +105,7 @@ def print_intervals(
 
 
 def interval_facts(found: ErrorIntervals, number: int) -> IntervalFacts | None:
-    """Return the errors of a trial's objectives as JSON; ``None`` if they are not known."""
+    """Return the errors of a trial's objectives as JSON; ``None`` if no model states them."""
     row = found.by_trial.get(number)
     if row is None:
         return None

@@ -41,7 +41,7 @@ class JudgedTable:
     def of(
         problem: Problem, trials: Sequence[Trial], judged: Mapping[int, JudgedTrial]
     ) -> JudgedTable | None:
-        """Return the table of a front; ``None`` if none of its designs was measured there.
+        """Return the table of a front; ``None`` if no design of it was measured on the test split.
 
         Args:
             problem: the objectives and limits.
@@ -127,7 +127,7 @@ def _limit_text(feasible: bool) -> str:  # noqa: FBT001 - the only argument
 
 
 def alike_text(alike: Sequence[int]) -> str:
-    """Return the numbers of the trials that cannot be distinguished, the first of many."""
+    """Return the numbers of trials that cannot be distinguished; of many, only the first."""
     more = f" and {len(alike) - _MOST_ALIKE} more" if len(alike) > _MOST_ALIKE else ""
     return ", ".join(map(str, alike[:_MOST_ALIKE])) + more
 

@@ -51,8 +51,8 @@ def favourite_words(trial: Trial, probability: float, answers: int) -> str:
 
     Args:
         trial: the favourite.
-        probability: that of losing at most 1 % of utility to the best design.
-        answers: the number of answers that count.
+        probability: the probability that it loses at most 1 % of utility to the best design.
+        answers: the number of the user's answers on which it is based.
     """
     many = f"{answers} answer{'s' if answers != 1 else ''}"
     sure = percent_text(min(probability, 0.999), 3 if probability > 0.99 else 2)

@@ -95,7 +95,7 @@ def selection_words(
     Args:
         found: the designs; empty if no design satisfies every limit.
         at: the further limits as written.
-        best: what the designs are the best by; ``None`` for the front under the limits.
+        best: the metric or formula by which the designs are the best; ``None`` for the front.
         value: the value of ``best`` for the designs, in its unit.
         proof: the proof as far as it covers the designs.
     """

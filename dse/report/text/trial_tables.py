@@ -1,4 +1,4 @@
-"""Terminal tables of fronts, trials and studies, and the doubts about a front."""
+"""Terminal tables of fronts, trials and studies, and text on the uncertainty of a front."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], proof: P
 def doubt_words(chances: Mapping[int, float]) -> str:
     """Return a text on the trials that metric errors may put on or off the Pareto front.
 
-    ``chances`` are the trials' probabilities to be on it. The text is empty if no metric has a
-    standard error.
+    ``chances`` are the probabilities that the trials are on the front. The text is empty if no
+    metric has a standard error.
     """
     if not chances:
         return ""

@@ -1,4 +1,4 @@
-"""Transfer from an earlier study: observations of evaluators in common, other data as priors."""
+"""Transfer from an earlier study: observations by common evaluators; other data as priors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def inherit_from(
 def _readings(
     new: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> tuple[Reading, ...]:
-    """Return the observations of common evaluators in earlier trials; one per distinct input.
+    """Return the observations by common evaluators in earlier trials, one per distinct input.
 
     Of observations with equal inputs, the first is returned.
     """
@@ -82,7 +82,7 @@ def _readings(
 def _designs(
     new: StudyLineage, old: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> dict[int, Design]:
-    """Return the designs that the new study need not measure, by the earlier trial's number.
+    """Return the designs that the new study need not measure, by the number of the earlier trial.
 
     These are designs feasible in the new study whose measured metrics are all known, from trials
     that were measured or are on the earlier Pareto front.

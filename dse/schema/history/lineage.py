@@ -37,7 +37,7 @@ class StudyLineage:
     def of(plan: Plan, identity: Mapping[str, Any]) -> StudyLineage:
         """Return the problem, pipeline and evaluators of a study's plan.
 
-        ``identity`` is the one that the study was started with.
+        ``identity`` is the study's identity (what must not change later) as stored at its start.
         """
         return StudyLineage(
             problem=plan.problem, pipeline=plan.pipeline, evaluators=identity["evaluators"]
@@ -86,9 +86,9 @@ class Lineage:
 
     @property
     def found(self) -> Mapping[str, Same]:
-        """Evaluators that both studies have, by their label in the new study.
+        """Evaluators that the two studies have in common, by label in the new study.
 
-        Such evaluators have the same plug-in, options, version and inputs.
+        An evaluator is common if its plug-in, options, version and inputs are the same in both.
         """
         return self._found
 

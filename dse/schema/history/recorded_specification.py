@@ -84,7 +84,7 @@ def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return the value as it is after writing and reading JSON, to compare it with a stored one."""
+    """Return the value as JSON would store and load it, for comparison with a stored value."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -130,7 +130,7 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    """Return evaluators whose Python function was edited, with its stored version.
+    """Return the stored version of each evaluator's Python function that was edited since.
 
     The keys are evaluator names. An evaluator whose function has another name than before counts as
     a different one and is not returned.
@@ -189,8 +189,8 @@ def _between(path: str, before: Any, after: Any) -> str:
 class Reading:
     """Observation inherited from an earlier study: the metrics of one measured evaluator.
 
-    ``values`` are the parameter values that the evaluator read, which may be a part of a design;
-    ``spread`` maps metrics to their standard errors.
+    ``values`` are the values of those parameters that the evaluator read, which may be a part of a
+    design; ``spread`` maps metrics to their standard errors.
     """
 
     values: Design

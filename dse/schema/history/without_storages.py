@@ -76,7 +76,7 @@ def _with_masked_comments(text: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two texts are valid YAML with the same structure and values."""
+    """Return whether two strings are valid YAML with the same structure and values."""
     try:
         kept = [repr(list(_scalars(yaml.compose(text, Loader=_LOADER)))) for text in (one, other)]
     except yaml.YAMLError:

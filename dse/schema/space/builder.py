@@ -27,11 +27,11 @@ class SpaceBuilder:
     All are keyed by full name, such as ``chip.rows`` for ``rows`` of the include ``chip``. Four
     mappings hold file locations: ``declared`` of each declaration, ``places`` of each rule,
     ``activated`` of each parameter's activity condition, and ``dropped`` of each ``drop:`` entry
-    for a name of an extended file. ``lost`` are names whose declaration has an error, and
-    ``clouded`` prefixes under which names may be missing; errors in rules that use them are not
-    reported. ``before`` holds each parameter's earlier definitions, before ``fix``, ``narrow`` or
-    replacement; rules and tables may still use their values. ``repeats`` explains, by table, why
-    its first column is not a key.
+    for a name of an extended file. ``lost`` are names whose declaration has an error. ``clouded``
+    are prefixes of names that may be missing because of an error. Errors in rules that use either
+    are not reported. ``before`` holds each parameter's earlier definitions, before ``fix``,
+    ``narrow`` or replacement; rules and tables may still use their values. ``repeats`` explains, by
+    table, why its first column is not a key.
     """
 
     mistakes: ErrorCollector = field(default_factory=ErrorCollector)
@@ -58,7 +58,7 @@ class SpaceBuilder:
         Args:
             name: the full name.
             where: the location of the declaration.
-            hint: a further hint on this location.
+            hint: a hint that is added to the error of a clash.
         """
         if name in self.declared:
             problem = f"{name!r} is declared twice"
@@ -70,7 +70,7 @@ class SpaceBuilder:
         return True
 
     def add(self, parameter: Parameter) -> None:
-        """Add a parameter whose name has been declared.
+        """Add a parameter; its name must have been declared before.
 
         Raises:
             SpecError: its integers are not exact, or the space has too many parameters or values.
@@ -149,7 +149,7 @@ class SpaceBuilder:
 
 
 def _meant(name: str) -> str:
-    """Return the right spelling of a Python constant such as ``True``; empty for other names."""
+    """Return this language's spelling of a Python constant such as ``True``; else empty."""
     if name in ("True", "False"):
         return f"write {name.lower()}"
     return "write 'x is absent' or 'x is not absent'" if name in ("None", "null") else ""

@@ -123,7 +123,8 @@ def _length(value: int | str, scope: Scope, what: str) -> int:
 def _items(value: list[Scalar] | int | str, scope: Scope) -> tuple[Value, ...]:
     """Return the items of a compound parameter, from the value in the file.
 
-    They are the listed ones, the keys of the named list or data table, or 0 to count - 1.
+    They are the values of a list in the file, the keys of the list or data table that ``value``
+    names, or 0 to count - 1.
     """
     if isinstance(value, list):
         items: tuple[Value, ...] = tuple(value)

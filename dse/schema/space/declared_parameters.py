@@ -91,7 +91,7 @@ def list_of(one: Structured, members: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def shared_domain(one: Each, members: Sequence[Parameter]) -> Parameter:
-    """Return a parameter whose domain is written for all members of an ``each:`` list.
+    """Return a parameter with the domain to write once for all members of an ``each:`` list.
 
     It is the narrowed domain if all members were narrowed alike, else the declared one.
     """

@@ -31,7 +31,7 @@ class Stated(Generic[_T]):
         return self.source.place(self.path)
 
     def at(self, *inner: str | int) -> str:
-        """Return the file location of the value under further keys, as ``file:line``."""
+        """Return the file location, ``file:line``, of the value that further keys lead to."""
         return self.source.place((*self.path, *inner))
 
 

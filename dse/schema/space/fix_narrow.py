@@ -127,7 +127,7 @@ def check_renames(
     declared: Sequence[str],
     whole: SpaceBuilder,
 ) -> None:
-    """Record an error for each invalid entry of ``rename:``, such as one for an unknown name."""
+    """Record an error for each invalid ``rename:`` entry, such as one of an unknown name."""
     taken: dict[str, str] = {}
     for old, new in stated.value.rename.items():
         where, name = stated.at("rename", old), full(old)

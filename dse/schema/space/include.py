@@ -92,8 +92,8 @@ class IncludedFile:
     def read(self) -> list[Statements]:
         """Add the file's parameters and data to the space; return its constraints and tables.
 
-        Those of included files are returned, too. They are added later, once every name of the
-        complete space is declared.
+        The constraints and tables of included files are returned, too. They are added to the space
+        later, once every name of the complete space is declared.
         """
         self._mark_lost()
         self._check_names()

@@ -164,7 +164,7 @@ class Members:
                 )
 
     def _together(self, name: str, one: Structured) -> dict[str, list[Settlement]]:
-        """Return the fixed value of each member where one list fixes a compound parameter.
+        """Return the fixed values of members of compound parameters that a single list fixes.
 
         The result is keyed by the member's full name; a member may be fixed several times.
         """
@@ -283,7 +283,7 @@ def _are_truths(one: Listing, parameters: Mapping[str, Parameter]) -> bool:
 
 
 def values_of(one: Structured, values: Sequence[Scalar]) -> dict[str, Scalar]:
-    """Convert the list that fixes a compound parameter to a value for each member, by full name.
+    """Convert a list of values for a compound parameter to a value per member, by full name.
 
     Args:
         one: the compound parameter.

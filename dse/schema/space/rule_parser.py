@@ -1,9 +1,9 @@
 """Checks of a space's constraints and activity conditions: names, lists, units and values.
 
-A rule that divides by zero or overflows for every combination of parameter values is refused. One
-that does so for some combinations only follows IEEE 754 there: ``x / 0`` is infinite; ``0 / 0``,
-``x // 0`` and ``x % 0`` are NaN, which is neither equal to, less than nor greater than any number,
-so ``x % y == 0`` is false where y is 0.
+A rule that divides by zero or overflows for every combination of parameter values is refused. A
+rule that does so only for some combinations follows IEEE 754 there: ``x / 0`` is infinite; ``0 /
+0``, ``x // 0`` and ``x % 0`` are NaN, which is neither equal to, less than nor greater than any
+number, so ``x % y == 0`` is false where y is 0.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Rules:
         return ready
 
     def _wordy(self, rule: Expression) -> str:
-        """Return a hint that the rule uses a choice with text values as a number; else ``""``."""
+        """Return a hint if the rule uses a choice with string values as a number; else ``""``."""
         for name in sorted(rule.names):
             parameter = self.whole.parameters[name]
             values = parameter.values if isinstance(parameter, Choice) else ()
@@ -204,7 +204,7 @@ def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
 
 
 def units_of(parameters: Iterable[Parameter]) -> dict[str, str]:
-    """Return each parameter's unit by name; for a parameter with text values, ``TEXT``."""
+    """Return each parameter's unit by name; for a parameter with string values, ``TEXT``."""
     return {
         p.name: dimensions.TEXT
         if isinstance(p, Choice) and any(isinstance(v, str) for v in p.values)

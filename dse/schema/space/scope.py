@@ -157,7 +157,7 @@ class Scope:
     def counting(self, value: int | str) -> str | None:
         """Return the full name of an integer parameter, to serve as the size of a list or subset.
 
-        ``None`` if the name does not exist.
+        The result is ``None`` if there is no parameter of this name.
 
         Raises:
             SpecError: the parameter has values that are not integers.

@@ -146,7 +146,7 @@ def _read_space(
 ) -> tuple[SpaceBuilder, DesignSpace]:
     """Read the files and return their merged entries and the space.
 
-    If there is any error, the space has no constraints and no activity conditions.
+    If there is any error, the returned space has no constraints and no activity conditions.
     """
     whole = SpaceBuilder()
     fragments = Fragments(files, whole.mistakes)
@@ -255,7 +255,7 @@ def _hint_equation(space: DesignSpace, rule: Expression) -> list[str]:
 
 
 def _elusive(space: DesignSpace, knit: Component, where: str) -> SpecError:
-    """Return the error for coupled parameters for which search found no legal combination."""
+    """Return the error for coupled parameters of which the search found no legal combination."""
     names = ", ".join(knit.names[:_OTHERS]) + (" ..." if len(knit.names) > _OTHERS else "")
     rules = list(knit.constraints)
     return SpecError(

@@ -153,7 +153,7 @@ def _at(value: Any, path: Path_) -> Any:
 
 
 def _check_interval(spec: AssumptionSpec) -> None:
-    """Check that the assumed value is in its interval, and that some end differs from the value."""
+    """Check that the assumed value is in its interval, and that at least one end differs."""
     low, high = spec.interval
     if _is_same(low, spec.value) and _is_same(high, spec.value):
         raise SpecError(

@@ -149,7 +149,7 @@ def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
 
 
 def _find_option(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the option that an error message names, or else whose value it quotes."""
+    """Return the path of the option that an error message names, or whose value it quotes."""
     words = re.findall(r"[\w-]+", problem)
     named = next((word for word in words if word in options), None)
     if named is None:  # the message may quote the value instead
@@ -311,10 +311,10 @@ def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
 
 
 def _some(parameter: Parameter) -> Sequence[Value]:
-    """Return values of a parameter to check: all, or some of a real or a large integer one.
+    """Return values of a parameter to check: all, or only some if they are too many.
 
-    Of a real one these are both bounds and a value between them, of a large integer one both
-    bounds.
+    For a real parameter these are both bounds and a value between them, for a large range of
+    integers both bounds.
     """
     if isinstance(parameter, Real):
         between = parameter.low + _BETWEEN * (parameter.high - parameter.low)

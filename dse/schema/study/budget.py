@@ -15,8 +15,8 @@ class Budget:
 
     ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran.
     ``min_improvement`` stops the study once the expected relative gain in hypervolume of the next
-    measurement is below it. ``gap`` stops it once at most this share of the hypervolume is missing,
-    which holds with probability ``confidence``.
+    measurement is below it. ``gap`` stops it once, with probability ``confidence``, at most this
+    share of the hypervolume is missing.
     """
 
     measurements: int | None = None
@@ -40,8 +40,8 @@ def budget_of(spec: BudgetSpec) -> Budget:
     """Return the budget of a study file, converted to seconds and dollars.
 
     Raises:
-        SpecError: a number is not above zero or has another unit; a cost has no price, or a
-            confidence no gap.
+        SpecError: a number is not above zero or has another unit, a cost is limited without a
+            price, or a confidence is stated without a gap.
     """
     if spec.cost is not None and spec.price is None:
         raise SpecError("a budget of cost needs a price", hint="{cost: 20 $, price: 4 $/h}")

@@ -150,7 +150,7 @@ def _checked_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | N
 def _kept_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
     """Return the published figure of a claim in a stored study; ``None`` if invalid.
 
-    An invalid one is no error, because older versions did not check it.
+    An invalid figure raises no error, because older versions did not check it.
     """
     try:
         return figure_of(spec.published, unit)
@@ -346,7 +346,8 @@ def judging_metrics(
 ) -> frozenset[str]:
     """Return the metrics that are computed on test data.
 
-    A metric is one if its evaluator has an option with the value ``test``, or by its own name.
+    These are the metrics of evaluators with the option value ``test``, and metrics whose name says
+    that they are computed on test data.
 
     Args:
         metrics: the names of all metrics, ``LABEL.METRIC``.

@@ -85,7 +85,7 @@ def legal_design(values: Mapping[str, Value], space: DesignSpace) -> Design:
 
 
 def _spread(values: Mapping[str, Value], space: DesignSpace) -> dict[str, Value]:
-    """Return the values, with a value given for a list copied to its members without one."""
+    """Return the values; a value given for a list is copied to members without a value."""
     found: dict[str, Value] = {}
     for name, value in values.items():
         members = [f"{name}[{key}]" for key in _keys(name, space)]

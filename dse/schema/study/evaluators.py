@@ -67,7 +67,8 @@ class EvaluatorSet:
         mistakes: collector of the errors.
         options: function that returns the constructor options of an evaluator.
         doubtful: evaluators with parts that could not be read.
-        fresh: whether the study is new; a stored one skips checks that are newer, to stay readable.
+        fresh: whether the study is new. For a stored study, checks that were introduced later are
+            skipped, so that it stays readable.
     """
 
     def __init__(
@@ -294,7 +295,7 @@ class EvaluatorSet:
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
 
     def _lose(self, name: str, error: DseError) -> None:
-        """Record the metrics that an error concerns; formulas with them add no further error."""
+        """Record the metrics that an error concerns; formulas with them cause no further error."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
 

@@ -87,9 +87,9 @@ class FormulaParser:
             yield self.baselines.folded(one)
 
     def under(self, text: str, scenario: str) -> Expression:
-        """Parse a formula for one scenario, in which ``worst(chip.latency)`` is just the latency.
+        """Parse a formula for one scenario, in which ``worst(chip.latency)`` is simply the latency.
 
-        It raises as :meth:`objective` does.
+        Raises the same errors as :meth:`objective`.
         """
         alone = scenarios.under(parse(text, FUNCTIONS), self.scenarios, scenario)
         return self.baselines.folded(alone)
@@ -197,8 +197,8 @@ class AskedFormulas:
             problem: the study's problem.
 
         Raises:
-            SpecError: the text is no formula, a name is unknown, or it is not known whether less or
-                more is better.
+            SpecError: the text is not a formula, a name is unknown, or nothing states whether less
+                or more is better.
         """
         stated = _GOAL.fullmatch(text.strip())
         words = stated[2] if stated else text.strip()
@@ -254,7 +254,7 @@ def _plain(text: str) -> str:
 class Baselines:
     """Named baselines of a study and their metrics.
 
-    ``awaited`` are the baselines with metrics that formulas read but that are not measured yet.
+    ``awaited`` are the baselines of which a metric that formulas read is not measured yet.
 
     Args:
         designs: the baselines' designs by name.

@@ -32,7 +32,7 @@ def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
 
 
 def with_modelled_baselines(plan: Plan) -> Plan:
-    """Return the plan with awaited baselines' metrics from models that may start programs.
+    """Return the plan with those metrics of awaited baselines that models compute.
 
     This starts external programs, so only code that runs a study may call it. Baselines that need
     measurements stay awaited.

@@ -32,8 +32,8 @@ class SymbolTable(dict[str, str]):
 
     ``hides`` is true for a name that may be unknown only because of an error reported elsewhere.
     Formulas may look up the tables in ``data``. The domains in ``parameters`` are for the check
-    that a formula compares a parameter with values that it can take. ``absent`` has, by name, why
-    an evaluator does not provide a metric, and how to mend that.
+    that a formula compares a parameter with values that it can take. ``absent`` maps a metric that
+    an evaluator does not provide to the reason and the fix.
     """
 
     hides: Callable[[str], bool] = staticmethod(lambda _: False)
@@ -256,7 +256,7 @@ def with_objective_unit(objective: Objective, written: Mapping[str, str]) -> Obj
 
 
 def check_display(objective: Objective, unit: str) -> str:
-    """Return the unit in which an objective asks to be shown.
+    """Return the unit stated under ``display:`` after checking it; empty if there is none.
 
     Args:
         objective: the objective, with the unit of its values.

@@ -33,7 +33,8 @@ def stated_budget(plan: Plan, overrides: BudgetOverrides) -> Budget:
     """Return the plan's budget with the stopping criteria of one run in place of its own.
 
     Raises:
-        SpecError: a number is not above zero or in another unit; a cost has no price.
+        SpecError: a number is not above zero or in another unit, or a cost is limited without a
+            price.
         SpecErrors: a number of measurements or trials is not an integer above zero.
     """
     stated = {key: value for key, value in overrides.items() if value is not None}

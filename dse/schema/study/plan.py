@@ -57,7 +57,7 @@ class Plan:
 
     Attributes:
         transfer_from: earlier studies and libraries of studies to transfer results from.
-        libraries: the files of each library with their SHA-256, one a line, by its folder.
+        libraries: for each library's folder, a line per file with its SHA-256 and name.
         stages: the stage of a trial, from 0, at which each evaluator runs, by label.
         identity: what must not change during the life of the study, by key: space, seed, ...
         texts: every file that the study was read from, by path, for its record.

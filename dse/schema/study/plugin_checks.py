@@ -123,16 +123,17 @@ def check_gain(budget: BudgetSpec, spec: PluginSpec, objects: Objects) -> None:
 
 
 def check_gap_space(gap: object, problem: Problem) -> None:
-    """Check that the gap of a study without measured metrics is over all legal designs.
+    """Check that the gap of a study without measured metrics can cover all legal designs.
 
-    Nothing is learnt from such a study: a sample of its designs has no statement on the others.
+    Without measurements no surrogate is fitted, so a sample of the designs bounds nothing about the
+    others.
 
     Args:
         gap: the gap that a budget states; ``None`` if it states none.
         problem: the study's problem.
 
     Raises:
-        SpecError: all metrics are modelled, and the space is too large to list.
+        SpecError: all metrics are modelled, and the space is too large to enumerate.
     """
     if gap is None or problem.measured:
         return
@@ -155,7 +156,7 @@ def check_library(folder: str | None, spec: PluginSpec, objects: Objects) -> Non
         objects: the study's Python objects.
 
     Raises:
-        SpecError: the optimizer does not; ``auto`` decides later.
+        SpecError: the optimizer does not. ``auto`` passes, because it chooses an optimizer later.
     """
     if folder is None or spec.use == AUTO or not knows_optimizer(spec.use, objects):
         return
@@ -206,8 +207,9 @@ def build_early_stopping_error(executor: str) -> SpecError:
 def _may_report(executor: Any) -> bool:
     """Return whether an executor may set ``on_report``, which its constructor does as a rule.
 
-    An executor is not constructed to find out, because it may start workers. What is not a class,
-    or provides attributes in its own way, is only judged when a study runs.
+    An executor is not constructed to find out, because it may start workers. An executor that is
+    not a class, or that computes its attributes, counts as one that may; the study's run then
+    checks it.
     """
     if not isinstance(executor, type):
         return True

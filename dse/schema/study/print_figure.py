@@ -56,8 +56,8 @@ class PrintFigure:
     def outside(self) -> Floats:
         """Return the ends of the interval after widening it by a factor of two, shape (2,).
 
-        An acceptance window that contains neither counts as a window around the figure. For a
-        figure of 0, they are -0.5 and 0.5.
+        An acceptance window that contains neither end counts as a window around the figure. For a
+        figure of 0, the ends are -0.5 and 0.5.
         """
         if self.low == self.high == 0:
             return np.array([-_HALF, _HALF])

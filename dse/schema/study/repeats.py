@@ -112,7 +112,7 @@ class Replicated:
 
 
 def _own(name: str, provides: Mapping[str, Metric]) -> str:
-    """Return the metric whose quantile the name denotes; the name itself for a metric."""
+    """Return the metric of which the name denotes a quantile; a metric's name is unchanged."""
     return name if name in provides else name.rpartition(".p")[0]
 
 

@@ -143,7 +143,7 @@ _AUTO = "auto"
 
 
 def thinking_of(spec: OptimizerSpec) -> float | None:
-    """Return the greatest cost of a suggestion as a share of a measurement; ``None`` if not set.
+    """Return the option ``thinking`` as a share of a measurement's cost; ``None`` if not set.
 
     Raises:
         SpecError: it is no number above zero, or has a unit.
@@ -170,7 +170,7 @@ def check_thinking(spec: OptimizerSpec, problem: Problem | None, objects: Object
         objects: the study's Python objects.
 
     Raises:
-        SpecError: it is no share, the optimizer has a single level of effort, or nothing is
+        SpecError: it is not a share, the optimizer has a single level of effort, or nothing is
             measured.
     """
     if thinking_of(spec) is None:

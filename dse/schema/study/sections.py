@@ -259,9 +259,9 @@ class Sections:
     def check_factorial(self, problem: Problem | None) -> None:
         """Collect the errors of constructing the optimizer, such as impossible factor levels.
 
-        An option ``thinking`` without effect is one of them in a new study.
-        It is constructed if it has options or checks its problem. If the study is stored or has
-        other errors, only an optimizer for designed experiments (``factorial``) is constructed.
+        In a new study, an option ``thinking`` without effect is one of these errors. The optimizer
+        is constructed if it has options or checks its problem. If the study is stored or has other
+        errors, only an optimizer for designed experiments (``factorial``) is constructed.
         """
         if not self.stored:
             self._try_make(
@@ -286,7 +286,7 @@ class Sections:
             self._try_make(["budget", "gap"], lambda: check_gap_space(gap, problem))
 
     def _is_open(self) -> bool:
-        """Return whether the optimizer can be constructed to check its options.
+        """Return whether constructing the optimizer can check its options.
 
         It can for a new study without errors so far.
         """

@@ -93,7 +93,8 @@ class TrialStatistic:
     def _pick_extreme(self, done: Sequence[Trial]) -> float:
         """Return the first formula's value at the trial where the second formula is extreme.
 
-        If several trials are, the result is the mean of the first formula over them.
+        If several trials share the extreme value, the result is the mean of the first formula over
+        them.
         """
         values, by = (_values(part, done) for part in self.parts[:2])
         kept = ~(np.isnan(values) | np.isnan(by))

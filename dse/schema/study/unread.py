@@ -72,7 +72,7 @@ class Readers:
 
     @cached_property
     def _owner(self) -> Mapping[str, str]:
-        """Name of its list, by parameter, for each parameter that is a member of a list."""
+        """Name of the list of each parameter that is a member of one, by parameter."""
         return {one.name: name for name, own in self.space.lists.items() for one in own.members}
 
     def _owners(self, names: Iterable[str]) -> frozenset[str]:

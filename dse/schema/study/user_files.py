@@ -1,4 +1,4 @@
-"""Options of evaluators that name something of the user: a file, a function or an object."""
+"""Options of evaluators that name a file, a function or an object of the user."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def example(path: Sequence[str | int], found: object) -> str:
 
 
 def _domain(found: object) -> str:
-    """Return the domain that values without a domain key probably mean, in correct syntax."""
+    """Return, in correct syntax, the domain that values without a domain key probably mean."""
     between = re.fullmatch(r"\s*([-+\w.]+?)\s*\.\.\s*([-+\w.]+)\s*", str(found))
     if between:
         return f"{{integer: [{between[1]}, {between[2]}]}}"

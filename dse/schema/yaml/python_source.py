@@ -66,7 +66,7 @@ class _Plain:
 
 
 def _scalar(value: Any, path: Path_) -> Any:
-    """Convert a scalar of a subclass to the built-in type: a ``StrEnum`` member to its text."""
+    """Convert a scalar of a subclass to the built-in type: a ``StrEnum`` member to its string."""
     if isinstance(value, str):
         return str.__str__(value)
     if value is None or isinstance(value, bool):

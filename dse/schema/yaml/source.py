@@ -100,7 +100,7 @@ class SourceDocument:
 def _prune_value(
     value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: Set[Path_]
 ) -> Any:
-    """Return a copy of a nested value without the removed keys and list items.
+    """Return a copy of a nested value without the keys and list items in ``gone``.
 
     Args:
         value: the value at ``path``.

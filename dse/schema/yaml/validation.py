@@ -173,7 +173,7 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
 
 
 def _stands_for(key: str, found: object) -> str:
-    """Return the mapping's key that was probably written instead of ``key``; else empty."""
+    """Return the key in the mapping that probably stands for ``key``; else empty."""
     if not isinstance(found, dict):
         return ""
     return next((other for other in _INSTEAD.get(key, ()) if other in found), "")

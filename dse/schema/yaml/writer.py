@@ -30,7 +30,7 @@ def yaml_text(value: Mapping[str, Any]) -> str:
 
 
 def _entries(value: Mapping[str, Any], indent: str, *, records: bool) -> Iterator[str]:
-    """Yield the lines of a section: one per entry or, with ``records``, one per table row."""
+    """Yield the lines of a section: one per entry; with ``records``, one per row of a table."""
     for key, one in value.items():
         if not records:
             yield f"{indent}{_scalar(key)}: {_flow(one)}"

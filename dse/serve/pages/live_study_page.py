@@ -53,7 +53,7 @@ def render_study(name: str, snapshot: Snapshot, study_state: api_models.StudySta
 
 
 def _tiles(snapshot: Snapshot, study_state: api_models.StudyState) -> list[tuple[str, str, str]]:
-    """Return the numbers at the top of the page, each with its name and a note."""
+    """Return the figures at the top of the page, each as (name, value, note)."""
     point = snapshot.front.reference_point
     note = (
         "none yet: it requires a front"
@@ -116,7 +116,7 @@ def _left_out(snapshot: Snapshot) -> str:
 
 
 def _nothing(study_state: api_models.StudyState) -> str:
-    """Return why there are no figures yet, as text."""
+    """Return a sentence on why there are no figures yet."""
     if study_state.finished:
         return f"No design has numbers: {study_state.finished} finished; the reasons are below."
     if study_state.failure:

@@ -108,7 +108,7 @@ def _tell_study(judged: JudgedFile, path: Path) -> None:
 
 
 def _describe_libraries(plan: Plan) -> str:
-    """Return how many studies of a library are of use, and which are not; empty without one."""
+    """Return how many studies of the libraries are usable, and why others are not, as text."""
     if not plan.libraries:
         return ""
     found = inherit_libraries(plan.libraries, plan.problem)
@@ -156,7 +156,7 @@ def _check_programs(plan: Plan) -> None:
 
 
 def _unwrapped(evaluator: Evaluator) -> Evaluator:
-    """Return the evaluator that one with fixed inputs or repeats passes its calls on to."""
+    """Return the evaluator inside a wrapper for fixed inputs or repeats; others unchanged."""
     found: Evaluator = getattr(evaluator, "evaluator", evaluator)
     return found
 

@@ -59,9 +59,9 @@ def _optional(extra: str, requirements: list[Requirement]) -> Finding:
 
 
 def _lack(requirement: Requirement) -> str:
-    """Return why a required package does not meet its requirement; empty if it does.
+    """Return why a required package does not meet its requirement; empty if it is met.
 
-    A reason is that it is missing or has a wrong version.
+    The package may be missing or have a wrong version.
     """
     try:
         found = version(requirement.name)

@@ -59,7 +59,7 @@ class Beginning:
     """All answers of the user to ``dse init``, from which the files of a study are generated.
 
     Raises:
-        SpecError: two parameters or two metrics have one name.
+        SpecError: two parameters or two metrics have the same name.
     """
 
     name: str
@@ -148,7 +148,7 @@ def _check_word(name: str) -> None:
 
 
 def _has_unit(text: str) -> bool:
-    """Return whether a text is a number with a unit, such as ``64 KiB`` but not ``7B``."""
+    """Return whether a string is a number with a unit: ``64 KiB`` is one, ``7B`` is not."""
     found = quantity(text)
     if found is None or found[1] == "B":
         return False

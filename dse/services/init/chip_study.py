@@ -22,7 +22,7 @@ CHIP_QUESTION = "In which number format, on which chip, does the model keep its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipStudy:
-    """What the texts of a study with a chip depend on.
+    """Answers from which the files of a study with a chip are generated.
 
     Attributes:
         name: name of the study.
@@ -31,7 +31,7 @@ class ChipStudy:
         objective: the quality objective.
         workload: the option ``workload``, as the study file has it.
         rounds_activations: whether the quality of rounded activations can be measured.
-        layers: names of the layers that have a format each; empty if all have one format.
+        layers: names of the layers, each of which has its own format; empty if all share one.
     """
 
     name: str
@@ -99,7 +99,8 @@ def format_lines(name: str, layers: Sequence[str]) -> str:
 
     Args:
         name: name of the parameter.
-        layers: names of the layers, which have a format each; none or one if all have one format.
+        layers: names of the layers, each of which has its own format; none or one if all share a
+            format.
     """
     formats = ", ".join(f'"{one}"' for one in FORMATS)
     if len(layers) < 2:
@@ -114,12 +115,12 @@ def workload_text(
 ) -> tuple[str, Sequence[str]]:
     """Return the option ``workload`` that names a model, as the study file has it.
 
-    With it are the names of the weights that may have formats of their own on the chip, if they are
-    known.
+    Also return the names of the weights that may have formats of their own on the chip; empty if
+    these are unknown.
 
     Args:
-        value: the model as the option takes it here: a path, or ``{"python": FILE:function}``.
-        text: the same as the study file has it.
+        value: the model as the option's value: a path, or ``{"python": FILE:function}``.
+        text: the same model as it is written in the study file.
         shapes: shape of one example by the name of an input; empty if it is not known.
 
     Raises:

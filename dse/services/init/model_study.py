@@ -44,9 +44,10 @@ def write_model_study(
 ) -> Mapping[str, str]:
     """Write the space and the study that compress a model; return their texts by file name.
 
-    The space has one number format for each layer of the model. The layers of a function's model
-    are not known without calling it; its space has one format for all layers. So has that of a
-    study with a chip whose array knows other layers, such as the joined projections of a decoder.
+    The space has one number format for each layer of the model. It has one format for all layers in
+    two cases: if a function returns the model, since its layers are unknown without a call; and if
+    the study has a chip that divides the model into other layers, such as a decoder's joined
+    projections.
 
     Args:
         name: name of the study.
@@ -144,7 +145,7 @@ def _make_evaluator(answer: ModelAnswer, data: object) -> tuple[Any, str]:
 
 
 def _value(text: str) -> Any:
-    """Return an option's value: a path with a slash, or the function of a file."""
+    """Return an option's value: a path with a slash, or the mapping for a function in a file."""
     file, _, function = text.rpartition(":")
     if file.endswith(".py") and function.isidentifier():
         return {"python": text}

@@ -43,7 +43,8 @@ def init(  # noqa: PLR0913 - its options are its arguments
         folder: target folder; created if it does not exist.
         name: name of the study; by default that of the folder.
         question: the question that the study answers, as a sentence.
-        measured: by a program (``command``), from a ``table`` of designs, or by a ``formula``.
+        measured: how designs are measured: by a program (``command``), from a ``table`` of designs,
+            or by a ``formula``.
         parameters: each a line such as ``"threads = 1..16"`` or ``"format = int8, fp16"``; by
             default an example.
         metrics: each a line such as ``"minimize time ms"``; by default an example.
@@ -106,7 +107,7 @@ def write_study_files(asked: Beginning, folder: Path) -> Mapping[str, str]:
 
     Raises:
         StudyError: one of the files exists already.
-        SpecErrors: the answers do not form a valid study, such as with an unknown unit.
+        SpecErrors: the answers do not form a valid study, for example because a unit is unknown.
         StorageError: the folder cannot be written.
     """
     texts = files(asked)

@@ -154,7 +154,7 @@ def _as_sent(value: float | str) -> float | str:
 def _best(place: int) -> float:
     """Return the optimum of the synthetic metric with index ``place``, from 0 to 1.
 
-    It is a value of each parameter after scaling to that range.
+    It is the optimal value of every parameter after scaling to that range.
     """
     return 0.2 if place % 2 == 0 else 0.8
 

@@ -130,9 +130,9 @@ class StudyPanel:
         return words
 
     def quality(self) -> str:
-        """Return the hypervolume in percent as text, and how long ago the volume rose.
+        """Return the hypervolume in percent, and how long ago it last rose, as one string.
 
-        For a single objective, it is the best value, and how long ago it was found.
+        With a single objective, return its best value, and how long ago it was found.
         """
         watch = self.watch
         if watch.hypervolume is None:
@@ -150,7 +150,7 @@ class StudyPanel:
         return f"hypervolume {share}" + (f", rose{rose}" if rose else "") + self._gap_words()
 
     def _gap_words(self) -> str:
-        """Return the last gap that the run estimated, as the end of a line; empty without one."""
+        """Return the end of a line: the gap that the run last estimated; empty without a gap."""
         gap = self._study.latest_gap
         return "" if gap is None else f", gap {gap_text(gap)}"
 

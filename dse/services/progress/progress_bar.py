@@ -24,7 +24,7 @@ _MEMORY_S = 3600.0
 class QuantityProgressBar:
     """Progress bar with a count, the elapsed time and the estimated remaining time.
 
-    ``total`` is ``None`` where the end is unknown.
+    ``total`` is ``None`` if the total amount is unknown.
     """
 
     def __init__(

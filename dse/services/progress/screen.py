@@ -30,7 +30,7 @@ _PLAIN_LOCALES = ("C", "POSIX")
 
 
 class Content(Protocol):
-    """Interface of what a progress display shows: a panel, and the same as one line of text."""
+    """Interface of the content of a progress display, as a panel and as one line of text."""
 
     def look(self, *, finally_: bool = False) -> None:
         """Update the content to the present state of the study.
@@ -78,7 +78,7 @@ class Nowhere:
 
 
 class Lines:
-    """Progress display that prints a line from time to time: for files, pipes, dumb terminals."""
+    """Progress display that prints a line at intervals: for files, pipes, dumb terminals."""
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console

@@ -40,7 +40,7 @@ def calibrate_devices(
 def calibrate_serving(
     measurements: str | PathLike[str], output: str | PathLike[str], *, like: str
 ) -> CalibrationResult:
-    """Fit the constants of a device to measured services, and write them as a YAML file.
+    """Fit the constants of a device to measurements of LLM serving; write them as a YAML file.
 
     Evaluators accept the path of the file as ``device``.
 
@@ -51,10 +51,10 @@ def calibrate_serving(
         like: name of the built-in device that was measured.
 
     Returns:
-        The contents of the file, held-out errors, and constants that stay near their prior.
+        The contents of the file, held-out errors, and the constants that stay near their prior.
 
     Raises:
-        DseError: a row is invalid, the rows do not bear a fit, or the file cannot be written.
+        DseError: a row is invalid, the rows do not determine a fit, or the file cannot be written.
 
     Example:
         ``dse.calibrate_serving("rows.csv", "my-h100.yaml", like="h100-sxm")``
@@ -76,10 +76,10 @@ def calibrate_training(
         like: name of the built-in system that was measured.
 
     Returns:
-        The contents of the file, held-out errors, and constants that stay near their prior.
+        The contents of the file, held-out errors, and the constants that stay near their prior.
 
     Raises:
-        DseError: a row is invalid, the rows do not bear a fit, or the file cannot be written.
+        DseError: a row is invalid, the rows do not determine a fit, or the file cannot be written.
 
     Example:
         ``dse.calibrate_training("steps.csv", "my-cluster.yaml", like="h100-dgx")``

@@ -135,6 +135,6 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         return {"name": one.name, "version": one.version, "new": new, "folder": str(one.folder)}
 
     def _uses(self, user: str) -> str:
-        """Return a sentence that lists the resources an evaluator uses; empty without any."""
+        """Return a sentence that lists the resources an evaluator uses; empty if it uses none."""
         used = [one.name for one in self.known().values() if user in one.used_by]
         return f"{user} uses {' and '.join(used)}" if used else ""

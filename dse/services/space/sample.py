@@ -30,9 +30,9 @@ _ROUNDS = 100
 def draw(space: DesignSpace, count: int, seed: int, method: Method) -> Batch:
     """Draw legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
 
-    The latter two map a Sobol sequence or a Latin hypercube to designs; points that violate a
-    constraint on real parameters are replaced by further points of the same kind. The result has
-    fewer than ``count`` designs if almost all points are illegal.
+    ``sobol`` maps a Sobol sequence to designs, and ``stratified`` a Latin hypercube; points that
+    violate a constraint on real parameters are replaced by further points of the same type. The
+    result has fewer than ``count`` designs if almost all points are illegal.
 
     Raises:
         DesignError: no design was found, ``count`` designs do not fit in memory, or the space has

@@ -1,4 +1,4 @@
-"""Anonymisation of records and texts: hosts, users and folders are replaced by pseudonyms.
+"""Anonymisation of records and strings: hosts, users and folders are replaced by pseudonyms.
 
 An exported file holds a pseudonym for each folder. The import replaces it by the corresponding
 folder of the importing machine, so that a study imported where it was exported is unchanged.
@@ -66,7 +66,7 @@ class Pseudonyms:
 
     @cached_property
     def text(self) -> Callable[[str], str]:
-        """Function from a text to the text with folder and user names replaced; cached."""
+        """Function that replaces the names of folders and users in a string; cached."""
         folders = [re.escape(one) for one in _longest_first(self.folders)]
         folders += [_HOMES] if self.homes else []
         users = "|".join(map(re.escape, self.users))
@@ -83,7 +83,7 @@ class Pseudonyms:
 
     @cached_property
     def in_output(self) -> Callable[[str], str]:
-        """Function that replaces folder, user and host names in the output of a program; cached."""
+        """Function that replaces folder, user and host names in a program's output; cached."""
         words = "|".join(map(re.escape, _longest_first(self.hosts)))
         pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
 
@@ -94,7 +94,7 @@ class Pseudonyms:
         return named
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value with the names in all of its texts replaced, including keys."""
+        """Return a JSON value with the names in all of its strings replaced, including keys."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -130,9 +130,9 @@ class Pseudonyms:
         return replace(trial, design=design, fault=self.fault(trial.fault))
 
     def noun(self, noun: Noun) -> Noun:
-        """Return a study's record (of a request for designs, attempt, driver, event) without names.
+        """Return an ask, attempt, report, driver or event with the names in it replaced.
 
-        Names of folders, users and hosts in it are replaced by their pseudonyms.
+        Names of folders, users and hosts become pseudonyms, or the reverse in an import.
         """
         match noun:
             case Event():

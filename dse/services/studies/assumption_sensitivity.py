@@ -2,7 +2,7 @@
 
 A claim is a result, such as a published one, that the study is expected to show. An assumption is a
 value that a reproduced paper does not state, with a plausible interval. Each assumption is set to
-both ends of its interval, and the claims are evaluated again.
+both ends of its interval in turn, and the claims are evaluated anew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def turn_assumptions(
     *,
     storage: str | Storage,
 ) -> list[Judged]:
-    """Run the study with each assumption at either end of its interval, and test its claims again.
+    """Run the study with each assumption at both ends of its interval, and test its claims there.
 
     The claims (published results to reproduce) are returned, each with its results at these ends.
 

@@ -23,11 +23,11 @@ class BestDesigns:
 
     ``found`` has the study's limits and the further ones in its problem; it is empty if no finished
     trial satisfies all of them. ``at`` are the further limits as written. ``best`` is the metric or
-    formula by which the designs were selected; ``None`` for the front. ``value``
-    is its value for the designs of ``found``, in its unit. ``trials`` are all finished trials of
-    the study, and ``proof`` is its proof as far as it covers the selection. ``uncovered`` is a note
-    on the legal designs that were not searched for the selection; empty if there are none, or the
-    front of the study is not proved either.
+    formula by which the designs were selected; ``None`` for the front. ``value`` is the value of
+    ``best`` for the designs of ``found``, in its unit. ``trials`` are all finished trials of the
+    study, and ``proof`` is the proof of the study's front, as far as it covers the selection.
+    ``uncovered`` is a note on the legal designs that were not searched for the selection; empty if
+    there are none, or the front of the study is not proved either.
     """
 
     found: ParetoSet
@@ -85,7 +85,7 @@ def find_best_designs(
 def _select_best(
     problem: Problem, finished: Trials, wanted: Objective
 ) -> tuple[ParetoSet, float | None]:
-    """Return the feasible trials with the best value that no other of them dominates, and it.
+    """Return the non-dominated ones of the feasible trials with the best value, and that value.
 
     Raises:
         StudyError: there are feasible trials, and none of them has a value.

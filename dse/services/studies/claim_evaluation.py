@@ -112,7 +112,7 @@ def judged_claims(study: StudyEngine) -> list[Judged]:
 
 
 def build_open_claims(plan: Plan, reason: str) -> list[Judged]:
-    """Return the claims of a study that cannot be run, untested, with ``reason`` as explanation."""
+    """Return the untested claims of a study that cannot be run, with ``reason`` as explanation."""
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 

@@ -35,10 +35,10 @@ def compress(
     Args:
         folder: folder with ``config.json`` and safetensors; it is not changed.
         output: folder to write, which is empty or missing.
-        recipe: recipe of the layers of the blocks: ``format int4:group=128`` rounds to nearest,
-            ``gptq int4:group=128`` uses calibration inputs.
-        others: recipe of embeddings and of the head; ``keep`` leaves them as they are.
-        data: file of token ids, (n, t), that calibrate the layers, such as ``tokens.npz``.
+        recipe: recipe for the layers in the decoder's blocks: ``format int4:group=128`` rounds to
+            nearest, ``gptq int4:group=128`` uses calibration inputs.
+        others: recipe for the embeddings and the head; ``keep`` leaves them as they are.
+        data: file of calibration token ids, (sequences, tokens), such as ``tokens.npz``.
         rotation: ``hadamard``, or ``hadamard:7`` with a seed, folds a random rotation into the
             weights of a decoder before they are compressed.
         sequential: whether a block is calibrated by the outputs of the compressed blocks before it.

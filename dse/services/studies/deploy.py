@@ -79,7 +79,7 @@ def deploy_trial(
     number: int | None = None,
     evaluator: str | None = None,
 ) -> Deployment:
-    """Write a trial as a file of a target, its compressed model or settings; return what it is.
+    """Write a trial's compressed model or settings as a file; return what was written.
 
     Args:
         study: the study.
@@ -91,7 +91,7 @@ def deploy_trial(
         evaluator: the evaluator's name in the study; default: the only one that can deploy.
 
     Raises:
-        StudyError: no evaluator can give a compressed model, it is not clear which trial or
+        StudyError: no evaluator can return a compressed model, it is not clear which trial or
             evaluator is meant, or the target cannot hold a tensor.
         StorageError: a file cannot be written.
     """
@@ -139,7 +139,7 @@ def _deploy_settings(
 
 
 def choose_trial(study: StudyEngine, number: int | None) -> Trial:
-    """Return the trial of a number; default: the only one of the front, or the favourite.
+    """Return the trial of this number; default: the front's only trial, or the favourite.
 
     Raises:
         StudyError: there is no such trial, it has no metrics, or it is not clear which is meant.
@@ -179,7 +179,7 @@ def _trial_of(study: StudyEngine, number: int) -> Trial:
 
 
 def _choose_evaluator(study: StudyEngine, name: str | None) -> Bound:
-    """Return the evaluator that can give a compressed model.
+    """Return the evaluator that can return a compressed model, by name if one is given.
 
     Raises:
         StudyError: none can, none has this name, or several can and none is named.
@@ -222,7 +222,7 @@ def _deployed_model(bound: Bound, trial: Trial) -> DeployedModel:
 
 
 def _check_tensor(evaluator: str, name: str, tensor: DeployedTensor) -> None:
-    """Check that a tensor's numbers and scales represent its values, bit for bit.
+    """Check that a tensor's quantized values and scales decode to its values, bit for bit.
 
     Raises:
         StudyError: they do not, or the values are not float32.
@@ -273,7 +273,7 @@ def _write_files(file: Path, encoded: DeployedFiles, recipe: Mapping[str, Any]) 
 
 
 def _read_config(path: Path) -> Mapping[str, Any]:
-    """Return the keys of an existing config.json; they are kept.
+    """Return the keys of an existing config.json, which the written file will keep.
 
     Raises:
         StudyError: the file is not a JSON object.

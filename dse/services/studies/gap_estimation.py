@@ -27,13 +27,13 @@ def estimate_gap(study: StudyEngine, confidence: Quantity | None = None) -> Reco
     It is the estimate that a run with ``budget: {gap: ...}`` records after the same trials.
 
     Args:
-        study: the study; its budget needs no gap.
+        study: the study; its budget need not state a gap.
         confidence: probability with which the gap is an upper bound, such as ``"95 %"``; by default
             that of the study's budget, or 90 %.
 
     Raises:
         SpecError: the confidence is invalid, or all metrics are modelled over a space that cannot
-            be listed.
+            be enumerated.
         StudyError: there are too few trials, or a model cannot run here.
     """
     from dse.optimizers.bayesian.hypervolume_gap import GapEstimator  # imports SciPy
@@ -60,7 +60,7 @@ def estimate_gap(study: StudyEngine, confidence: Quantity | None = None) -> Reco
 
 
 def _unknown(study: StudyEngine, finished: Trials, confidence: float) -> StudyError:
-    """Return the error that states what is lacking for an estimate."""
+    """Return the error that states why no gap can be estimated."""
     problem = study.problem
     front = ParetoSet.of(problem, finished)
     feasible = int(problem.feasible(finished).sum())

@@ -32,7 +32,7 @@ from dse.study.study_engine import StudyEngine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Program that a design is written for: its name, its rules of flags, and its files."""
+    """Program that runs a design: its name, its rules from settings to flags, and its files."""
 
     name: str
     rules: tuple[FlagRule, ...]
@@ -65,8 +65,8 @@ def express_settings(
             space, by the last part of their names.
 
     Raises:
-        StudyError: two settings need one flag, there is no such evaluator, or nothing of the design
-            can be expressed.
+        StudyError: two settings need the same flag, there is no such evaluator, or no setting of
+            the design can be expressed.
     """
     settings = _settings_of(study, trial, evaluator)
     made = encode_settings(program.rules, settings, program.name)

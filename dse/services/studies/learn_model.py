@@ -26,8 +26,8 @@ def learn(
 ) -> LearningResult:
     """Fit regressions to runs, and keep them in a file that ``{use: learned, file: ...}`` reads.
 
-    The file holds the runs, the options and a digest as JSON, and no code; the regressions are
-    fitted again, equally, where it is used.
+    The file holds the runs, the options and a digest as JSON, and no code; each study that uses it
+    fits the same regressions anew.
 
     Args:
         runs: a table, an exported study, a folder of such files, or the name of a stored study.
@@ -66,7 +66,7 @@ def _learn(
     options: Mapping[str, Any],
     storage: str | Storage | None,
 ) -> LearningResult:
-    """Learn from a file or folder, or, if there is none of this name, from a stored study."""
+    """Learn from a file or folder; if none has this name, from the stored study of the name."""
     from dse.services.studies.study_transfer import write_study_export
     from dse.study.study_engine import StudyEngine
 

@@ -37,7 +37,7 @@ SURE = 0.9
 class Favourite:
     """Design that the user is expected to like best, given the answers.
 
-    ``probability`` is that of losing at most one percent of utility to the user's best design.
+    With ``probability`` it loses at most one percent of utility to the user's best design.
     """
 
     trial: Trial
@@ -99,7 +99,7 @@ class Preferences:
 
     @property
     def is_sure(self) -> bool:
-        """Whether further questions are not worth asking."""
+        """Whether the favourite is clear, so that further questions are not worth asking."""
         return len(self.trials) < 2 or self.belief.confidence >= SURE
 
     def question(self, skipped: Sequence[tuple[Trial, Trial]] = ()) -> tuple[Trial, Trial] | None:

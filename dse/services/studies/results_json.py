@@ -27,8 +27,9 @@ from dse.study.study_engine import StudyEngine
 def answer_json(study: StudyEngine) -> FrontFacts:
     """Return the Pareto front of a study as JSON, with further analyses where they apply.
 
-    These are the best trials under each scenario, the probability that each trial is on the true
-    front given the noise of its measurements, and how well low fidelities agree with high ones.
+    The analyses are: the best trials under each scenario; the probability that each trial is on the
+    true front, given the noise of the measurements; and how well low fidelities agree with high
+    ones.
     """
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)

@@ -1,4 +1,4 @@
-"""Steering of a study: its remaining trials are spent toward the favourite, or the front."""
+"""Steering of a study: its further trials search for the user's favourite, or for the front."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FAVOURITE, FRONT = "favourite", "front"
 
 
 def steer(study: StudyEngine, toward: str) -> None:
-    """Record toward what the trials from now on are spent; nothing if that is so already.
+    """Record what the trials from now on search for; do nothing if it is recorded already.
 
-    Toward the favourite, the study's optimizer gets the answers that are recorded now. Later
-    answers count when this is called again.
+    In a search for the favourite, the study's optimizer gets the answers that are recorded now.
+    Later answers count only after a further call.
 
     Args:
         study: the study.

@@ -44,7 +44,7 @@ def forgettable(storage: Storage, name: str) -> Forgotten:
 
 
 def summaries(storage: Storage) -> list[Summary]:
-    """Return a summary of each study of a storage: its own if it provides them, else computed."""
+    """Return a summary of each study: by the storage's own method if it has one, else computed."""
     if isinstance(storage, SupportsSummaries):
         return storage.summaries()
     return [_summary(storage, name) for name in storage.studies()]

@@ -149,7 +149,7 @@ def restore_study(
 class Elsewhere:
     """Trials from an external source: a table, or an Optuna study.
 
-    ``found`` are the trials; the other field describes their source, which the study records.
+    ``found`` are the trials. ``source`` describes where they are from; the study records it.
     """
 
     source: str

@@ -86,7 +86,7 @@ class Sweep:
         name: str | None,
         storage: str | Storage | None,
     ) -> Sweep:
-        """Return the sweep of a study over optimizers (its own keeps its options) and seeds.
+        """Return the sweep over optimizers and seeds; the study's own optimizer keeps its options.
 
         Args:
             asked: returns the study's plan; called with the ``optimizer`` and ``seed`` that replace
@@ -175,7 +175,7 @@ class Sweep:
 
 
 def _format_bounds(study: StudyEngine, budget: Budget) -> str:
-    """Return the text, with the budget's limits, of the event that marks a study as ended."""
+    """Return the text of the event that marks a study as ended; it states the budget's limits."""
     bounds = asdict(study.bounds(budget))
     words = ", ".join(f"{key} {value}" for key, value in bounds.items() if value)
     return f"bounds: {words or 'none'}"

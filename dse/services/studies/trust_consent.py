@@ -56,7 +56,7 @@ def trust_facts(storage: Storage, name: str) -> Trusted:
     """Return whether a stored study is trusted, and what running it would start.
 
     If the record of an untrusted study cannot be read, the error is returned as ``problem``; what
-    it would start is then unknown, and it cannot be run.
+    the study would start is then unknown, and the study cannot be run.
     """
     try:
         starts, problem = named_programs(StudyEngine.load(name, storage).plan), ""

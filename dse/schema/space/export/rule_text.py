@@ -50,7 +50,7 @@ class RuleWriter:
         self.tables: dict[str, Table] = {}
 
     def texts(self, rule: Expression) -> Iterator[str]:
-        """Yield the rule's text; a conjunction too long for one text is split into several.
+        """Yield the text of the rule; a conjunction that is too long is split into several texts.
 
         Raises:
             SpecError: the rule cannot be expressed as a text.

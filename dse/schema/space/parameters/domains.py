@@ -41,7 +41,7 @@ class DomainReader(Protocol):
         ...
 
     def word(self, value: Scalar) -> Scalar:
-        """Return the value of the argument of this name; a text that names none is unchanged."""
+        """Return the value of the argument of this name; any other value stays unchanged."""
         ...
 
     def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:
@@ -113,7 +113,7 @@ def check_apart(values: Sequence[Scalar]) -> None:
 
 
 def uniform(values: Sequence[Number]) -> tuple[Number, ...]:
-    """Return the numbers with one type: all as floats if any of them is a float."""
+    """Return the numbers with a common type: all as floats if any of them is a float."""
     if any(isinstance(value, float) for value in values):
         return tuple(float(value) for value in values)
     return tuple(values)
@@ -146,7 +146,7 @@ def amount(text: Quantity, unit: str = "") -> Amount:
 
 
 def _no_number(text: str) -> SpecError:
-    """Return the error for a text that should be a number, with a hint on the notation."""
+    """Return the error for a string that should be a number, with a hint on the notation."""
     shown = repr(text[:60])
     if _INFINITE.fullmatch(text.strip()):
         return SpecError(f"{shown} is no finite number", hint="give a finite bound")
@@ -183,7 +183,7 @@ def whole_number(value: Number) -> int | None:
 
 
 def literal(text: str) -> Quantity:
-    """Return the text as an int or float if it denotes one, else the stripped text."""
+    """Parse the string as an int or a float; return the stripped string if it is neither."""
     words = text.strip()
     if len(words) > 400:
         return words

@@ -128,7 +128,7 @@ def _in_unit(spec: NarrowSpec, parameter: Parameter) -> NarrowSpec:
 
 
 def _is_amount(given: str, parameter: Parameter) -> bool:
-    """Return whether a text is parsed as a quantity, not kept as a choice's text value."""
+    """Return whether a string is parsed as a quantity; for a choice of strings it is not."""
     if not isinstance(parameter, Choice):
         return True
     return given not in parameter and units.quantity(given) is not None

@@ -36,9 +36,9 @@ def spell_number(value: Number, unit: str) -> str:
 
 
 def spelled_all(values: Sequence[Number], unit: str) -> list[str] | None:
-    """Return each number as text with a unit, such as ``64 KiB``; ``None`` if no shorter.
+    """Return each number as a string with a unit, such as ``64 KiB``; ``None`` if too long.
 
-    It is ``None`` if a text would be longer than the plain number followed by ``unit``.
+    It is ``None`` if one of the strings would be longer than the plain number followed by ``unit``.
     """
     texts = [spell_number(value, unit) for value in values]
     short = all(

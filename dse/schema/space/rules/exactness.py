@@ -1,8 +1,8 @@
 """Detection of rules whose result depends on integers that floats cannot represent exactly.
 
-These are integers of 2**53 and above. With them, ``%``, ``//``, ``==``, ``!=``, ``in`` and
+Integers above 2**53 are not all representable. With them, ``%``, ``//``, ``==``, ``!=``, ``in`` and
 ``is_pow2`` would silently give wrong results, so a rule is rejected if the parameters' domains
-allow such an operand. Interval arithmetic bounds the operands.
+allow an operand of 2**53 or more. Interval arithmetic bounds the operands.
 """
 
 from __future__ import annotations

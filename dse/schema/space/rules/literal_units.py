@@ -120,7 +120,7 @@ class _Fitter:
         return found
 
     def _unit(self, node: syntax.Node) -> str:
-        """Return the unit of the node, with every literal that may have a unit as dimensionless."""
+        """Return the unit of the node if every literal that may have a unit is dimensionless."""
         match node:
             case syntax.Name():
                 found = self._names.get(node.name, "")

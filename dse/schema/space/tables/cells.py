@@ -164,9 +164,9 @@ def _column(
 
 
 def _of_one_type(cells: Sequence[Any]) -> bool:
-    """Return whether all cells that are not blank have one type.
+    """Return whether all cells that are not blank have the same type.
 
-    If so, equal cells mean the same; cells 1 and ``true`` are equal but have two types.
+    Only then do equal cells mean the same: 1 and ``true`` are equal in Python, but of two types.
     """
     return len(set(map(type, cells)) - {type(None)}) < 2
 
@@ -178,7 +178,7 @@ def _kind(content: _Content) -> str:
 
 
 def _go_together(kinds: Iterable[str]) -> bool:
-    """Return whether a column may mix these kinds of cells: texts and at most one other kind."""
+    """Return whether a column may mix cells of these types: strings and at most one other type."""
     return len(set(kinds) - {"a word"}) < 2
 
 

@@ -180,7 +180,7 @@ class _CellReader:
             raise
 
     def _plain(self, content: Scalar) -> Scalar:
-        """Parse a cell's text as a number in coherent units (65536 for ``64 KiB``) or a text."""
+        """Parse a cell as a number in coherent units (65536 for ``64 KiB``) or as a string."""
         if not isinstance(content, str) or content in self.parameter:
             return content
         words = isinstance(self.parameter, Choice)

@@ -99,8 +99,8 @@ def _presence(
 ) -> Expression:
     """Return the activity condition of a column with blanks: where its cells have a value.
 
-    It is a condition on columns without blanks (``always``), of which redundant ones are dropped
-    greedily. ``place`` is the column's index.
+    The condition reads the columns without blanks (``always``); those that it does not need are
+    dropped greedily. ``place`` is the column's index.
 
     Raises:
         SpecError: these columns do not determine it.
