@@ -1,4 +1,4 @@
-"""What ``dse`` offers; :mod:`dse` says where it is."""
+"""Public names of ``dse``, declared for type checkers; :mod:`dse` imports them on first use."""
 
 from dse.api.design_space import Space as Space
 from dse.api.front import Front as Front

@@ -256,7 +256,7 @@ def _compute_front_share(joint: Floats, losses: Floats) -> float:
 
 
 def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
-    """Return a sentence for each group whose hypervolume is too far below that of the first.
+    """Return a sentence for each group with far less hypervolume than the first group.
 
     Medians are compared, and only significant differences count. If the number of seeds is too
     small for any difference to be significant, as for single studies, the medians alone decide.

@@ -1,4 +1,4 @@
-"""Intervals of modelled objectives, and designs whose order the error of the models cannot bear."""
+"""Intervals of modelled objectives, and designs that the models' errors make indistinguishable."""
 
 from __future__ import annotations
 
@@ -70,8 +70,9 @@ def find_intervals(
 
     The error of a metric is taken as normal, with the mean error of the nearest group. Two designs
     are alike if in each objective that has an error they differ by at most two standard errors of
-    the difference. Designs that share a group's factor (the same model, device and format) differ
-    by the error that is left within a group; errors of others count as independent.
+    the difference. For designs that share a group's factor (the same model, device and format),
+    only the errors within the group count; the errors of other designs are assumed to be
+    independent.
 
     Args:
         problem: the objectives and limits.
@@ -117,8 +118,9 @@ def find_intervals(
 class _Deviations:
     """Change of each objective by one standard error of each of k metrics; NaN if unknown.
 
-    ``whole`` is by the complete error, ``within`` by that within a group, both (k, n, m);
-    ``shared`` has the same number for designs that share the group's factor, (k, n).
+    ``whole`` holds the changes by the complete error, ``within`` those by the error within a group,
+    both (k, n, m); ``shared`` has the same number for designs that share the group's factor, (k,
+    n).
     """
 
     whole: Floats
@@ -154,7 +156,7 @@ class _Deviations:
         return np.sqrt((self.whole**2).sum(axis=0))
 
     def stderr_of_difference(self, row: int) -> Floats:
-        """Return the standard error of each design's difference from that of a row, (n, m)."""
+        """Return the standard error of each design's difference from one design, (n, m)."""
         same = (self.shared == self.shared[:, [row]])[:, :, None]
         both = np.where(
             same,

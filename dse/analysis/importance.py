@@ -102,7 +102,7 @@ def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
 
 
 def weightiest(found: Sequence[Importance]) -> list[str]:
-    """Return the parameter names by their largest importance for any objective, descending."""
+    """Return parameter names, sorted by their largest importance for any objective, descending."""
     most: dict[str, float] = {}
     for one in found:
         for name, share in one.shares:

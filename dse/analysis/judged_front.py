@@ -1,4 +1,4 @@
-"""Front of a study on the test split: objectives with standard errors, and designs alike there."""
+"""Front of a study on the test split: objectives, standard errors, indistinguishable designs."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def _changed_metrics(trial: Trial, judged: JudgedTrial) -> frozenset[str]:
 class _Errors:
     """Errors of the objectives of n designs.
 
-    ``draws`` are objectives on resamples, (b, n, m), of which ``paired`` designs, (n,), have some;
-    ``variance`` is that of further, independent errors, (n, m).
+    ``draws`` are the objectives on resamples, (b, n, m); ``paired`` marks the designs that have
+    resamples, (n,). ``variance`` is the variance of further, independent errors, (n, m).
     """
 
     draws: Floats
@@ -124,7 +124,7 @@ class _Errors:
         return np.sqrt(self.draws.var(axis=0, ddof=1) + self.variance)
 
     def stderr_of_difference(self, row: int) -> Floats:
-        """Return the standard error of each design's difference from that of a row, (n, m)."""
+        """Return the standard error of each design's difference from one design, (n, m)."""
         apart = (self.draws - self.draws[:, [row]]).var(axis=0, ddof=1)
         own = self.draws.var(axis=0, ddof=1)
         both = self.paired & self.paired[row]

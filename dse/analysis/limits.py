@@ -37,10 +37,11 @@ class Buys:
 class Activity:
     """Effect of one limit on the finished trials, whose number is ``done``.
 
-    ``broken`` is the number of trials that violate the limit, ``alone`` that of those that violate
-    no other one. ``near`` is the number of feasible trials within :data:`NEAR`, relative to the
-    bound, of violating it. ``looser`` lists the improvements of objectives if the bound is relaxed
-    by :data:`LOOSER`, ``without`` those if the limit is removed.
+    ``broken`` is the number of trials that violate the limit, ``alone`` the number of those that
+    violate no other limit. ``near`` is the number of feasible trials whose distance from violating
+    it, relative to the bound, is at most :data:`NEAR`. ``looser`` lists the improvements of
+    objectives if the bound is relaxed by :data:`LOOSER`, ``without`` the improvements if the limit
+    is removed.
     """
 
     text: str

@@ -68,7 +68,7 @@ class ReferenceSet:
         return np.inf if found is None else found
 
     def share(self, volume: float) -> float:
-        """Return a hypervolume as a share, 0 to 1, of that between reference and ideal point.
+        """Return a hypervolume as a share, 0 to 1, of the volume between reference and ideal point.
 
         The ideal point has the best value of each objective on the joint front of all runs.
         """
@@ -79,7 +79,7 @@ class ReferenceSet:
 
     @property
     def percent(self) -> float:
-        """Factor from a hypervolume to percent of the volume between reference and ideal point."""
+        """Factor from a hypervolume to percent of that between reference and ideal point."""
         spans = np.zeros(1)
         if len(self.joint):
             spans = self.scales(self.point) - self.scales(self.joint.min(axis=0))
@@ -105,7 +105,7 @@ class ReferenceSet:
         }
 
     def needed(self, course: FrontHistory, level: float) -> int | None:
-        """Return how many trials entered the front until it reached a hypervolume; or ``None``."""
+        """Return how many newcomers the front needs to reach a hypervolume; ``None`` if in vain."""
         low, high = 0, len(course.rows)
         if self._volume(course.front(high)) < level:
             return None

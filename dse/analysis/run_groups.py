@@ -30,8 +30,8 @@ def by_kind(runs: Sequence[Run]) -> list[RunGroup]:
     """Group the runs that differ only in the seed, in the order of their first runs.
 
     A group is named after the common prefix of its runs' names before the seed, such as
-    ``study.nsga2`` for ``study.nsga2.0`` and ``study.nsga2.1``; otherwise after its optimizer, or
-    else after its first run.
+    ``study.nsga2`` for ``study.nsga2.0`` and ``study.nsga2.1``. Without such a prefix it is named
+    after its optimizer, or else after its first run.
     """
     kinds: dict[str, list[Run]] = {}
     for run in runs:

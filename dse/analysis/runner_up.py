@@ -91,7 +91,7 @@ def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
     """Return, per objective, the comparison of its best design with the runner-up, if any.
 
     If models without side effects yield all needed metrics, runner-ups are searched among all legal
-    designs of a small space; in a large one, or with a slow model, among the neighbours of the
+    designs of a small space or, if the space is large or a model slow, among the neighbours of the
     winners. Otherwise they are searched among the finished trials.
     """
     if not front.trials:

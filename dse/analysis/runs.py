@@ -159,8 +159,8 @@ class Stage:
 def stages(run: Run) -> list[Stage]:
     """Return the distinct fronts after each of :data:`SHARES` of the study's total was spent.
 
-    The total counts measurements, or trials if nothing was measured. A front that equals that of an
-    earlier stage is listed once, at the smallest amount spent.
+    The total counts measurements, or trials if nothing was measured. A front that did not change
+    between stages is listed once, at the smallest amount spent.
     """
     (currency, *_), course = currencies([run]), FrontHistory.of(run)
     budgets = np.ceil(np.array(SHARES) * run.total(currency))

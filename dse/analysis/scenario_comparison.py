@@ -19,9 +19,10 @@ from dse.core.values import Floats
 class ScenarioResult:
     """One objective under one scenario: its best trial, and the value of the study's best trial.
 
-    ``chosen_value`` is the value of the trial that is best over all scenarios. ``behind`` is how
-    much worse it is, as a fraction of the best value under this scenario; ``None`` if that trial is
-    infeasible under the scenario, or the best value is zero.
+    ``chosen_value`` is the value, under this scenario, of the trial that is best over all
+    scenarios. ``behind`` is how much worse ``chosen_value`` is than the best value under this
+    scenario, as a fraction of the best value; ``None`` if that trial is infeasible under the
+    scenario, or the best value is zero.
     """
 
     scenario: str

@@ -91,7 +91,10 @@ def _without_ties(losses: Floats, places: Ints) -> Ints:
 
 
 def _knee(losses: Floats, places: Ints) -> int:
-    """Return the index of the step that begins nearest the ideal point, at most the last one."""
+    """Return the index of the step that begins at the point nearest to the ideal point.
+
+    If this is the last point, where no step begins, return the last step.
+    """
     some = losses[places]
     shares = (some - some.min(axis=0)) / np.ptp(some, axis=0)
     return min(int(np.argmin((shares**2).sum(axis=1))), len(places) - 2)

@@ -1,7 +1,7 @@
 """User attributes of a study and of its trials: named JSON values, recorded as events.
 
-An attribute is an event, so every storage keeps it, an exported file holds it and older databases
-need no change; the last event of a name counts.
+An attribute is recorded as an event: every storage keeps it, an exported file holds it, and older
+databases need no change. If several events set the same name, the last one counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Attributes of a study, and of its trials by number; each maps names to JSON values."""
+    """Attributes (JSON values by name) of a study and, by trial number, of its trials."""
 
     study: Mapping[str, Any] = field(default_factory=dict)
     trials: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def _check_name(name: object) -> None:
     """Check that an attribute may have this name.
 
     Raises:
-        SpecError: it is no text of 1 to 200 characters.
+        SpecError: the name is not a string of 1 to 200 characters.
     """
     if not isinstance(name, str) or not 0 < len(name) <= _MOST_NAME:
         raise SpecError(
@@ -93,7 +93,7 @@ def _check_name(name: object) -> None:
 def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
     """Return an attribute's event with its trial's new number; ``None`` if the trial is gone.
 
-    Other events, and those of the study's own attributes, are returned unchanged.
+    Events that record no attribute, or an attribute of the study itself, are returned unchanged.
 
     Args:
         event: an event of the record.
@@ -108,15 +108,15 @@ def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
 
 
 def others(events: Iterable[Event]) -> list[Event]:
-    """Return the events to list: no attributes and no results on the test split, and one gap.
+    """Return the events to list: without attributes and results on the test split.
 
-    They are in their order; of all gaps, the last is returned.
+    Of the recorded hypervolume gaps, only the last is kept. The order is unchanged.
     """
     return latest_gap_only(event for event in events if event.kind not in (KIND, JUDGED))
 
 
 def _read(event: Event) -> tuple[int | None, str, Any]:
-    """Return trial, name and value of an attribute's event; an empty name for other events."""
+    """Return the trial, name and value that an event records; the name is empty if none."""
     if event.kind != KIND:
         return None, "", None
     try:

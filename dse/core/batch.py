@@ -20,7 +20,7 @@ _MOST_COMBINATIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Values of a parameter or metric over n designs; a filler value where it is absent.
+    """Values of a parameter or metric over n designs; arbitrary filler values where it is absent.
 
     A column over a finite domain also stores codes, which are indices into the domain, so that a
     lookup by value compares once per value of the domain and not once per design.
@@ -123,7 +123,7 @@ class Batch:
         return self._columns
 
     def get(self, name: str, default: Value) -> Array:
-        """Return the values of a column, (n,), with ``default`` where they are absent.
+        """Return the values of a column, (n,), with ``default`` where the column has no value.
 
         If there is no such column, every row has the default.
         """
@@ -250,7 +250,7 @@ def concatenate_batches(batches: Iterable[Batch]) -> Batch:
 
 
 def build_array(values: tuple[Value, ...]) -> Array:
-    """Build an array; texts, and Booleans mixed with numbers, give an array of Python objects."""
+    """Build an array; strings, and Booleans mixed with numbers, give an array of Python objects."""
     kinds = set(map(type, values))
     if kinds in ({int}, {float}):  # fast path for the most frequent case
         return np.array(values)
@@ -278,7 +278,7 @@ def _plain_values(column: Column) -> list[Value | None]:
 
 
 def _plain(column: Column, index: int) -> Value:
-    """Return one design's value as stored in the domain, else as a plain Python value."""
+    """Return one design's value, as the domain has it or, without codes, as a Python value."""
     if column.codes is not None:
         return column.domain[int(column.codes[index])]
     value: Value = column.values[index]

@@ -2,8 +2,9 @@
 
 A design is a flat mapping of single values, so each structured parameter is *lowered*: to scalar
 ``members`` with names such as ``bits[0]`` or ``kept[conv1]``, the ``conditions`` under which they
-are active, and the ``rules`` that couple them; its ``listing`` makes it a list in formulas. If a
-structured parameter is inactive, all of its members are absent and its rules hold vacuously.
+are active, and the ``rules`` that couple them. Its ``listing`` makes it usable as a list in
+formulas. If a structured parameter is inactive, all of its members are absent and its rules hold
+vacuously.
 """
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ class Simplex:
 
     @property
     def simplex(self) -> frozenset[str]:
-        """Names of the members to sample jointly: all if the shares are real numbers, else none."""
+        """Names of the members to sample jointly: all of them if shares are real, else none."""
         return frozenset() if self.steps else frozenset(m.name for m in self.members)
 
     @property

@@ -137,7 +137,8 @@ def _coordinates(parameter: Parameter, column: Column) -> Floats:
 def _ranks(parameter: Finite) -> Floats:
     """Return the coordinates of the parameter's values, equally spaced from 0 to 1, (values,).
 
-    With a logarithmic scale it is the value's relative position in the logarithm of the range.
+    On a logarithmic scale, a coordinate is instead the value's position in the logarithm of the
+    range.
     """
     if not isinstance(parameter, Choice) and parameter.scale == "log":
         values = np.log(np.asarray(parameter.values, dtype=float))

@@ -27,8 +27,8 @@ class JudgedTrial:
         spread: standard errors of metrics.
         resamples: metrics on bootstrap resamples of the test examples; the n-th resample has the
             same examples for all trials, so that differences of trials are paired.
-        remeasured: names of the metrics that depend on the test split; the others are those of the
-            trial.
+        remeasured: names of the metrics that depend on the test split and were measured on it; the
+            other metrics are copied from the trial.
         fault: why the metrics could not be measured; empty if they were.
     """
 
@@ -81,7 +81,9 @@ def claim_event(number: int, driver: int, finished: int) -> Event:
 
 
 def read_claims(events: Iterable[Event]) -> dict[int, list[int]]:
-    """Return the drivers that claimed to measure each trial on the test split, first ones first.
+    """Return, by trial number, the drivers that claimed to measure it on the test split.
+
+    The earliest claim comes first.
 
     Args:
         events: all events of the record, oldest first.
@@ -112,7 +114,7 @@ def renumber_judged(event: Event, number: Mapping[int, int]) -> Event | None:
 
 
 def _parse(event: Event) -> JudgedTrial | None:
-    """Return the result that an event records; ``None`` for others and for unreadable ones."""
+    """Return the result that an event records; ``None`` if it is of another kind or unreadable."""
     if event.kind != JUDGED:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Metrics, faults (reasons why a design has no metrics), and evaluators' results for a batch."""
+"""Metrics, evaluators' results for a batch, and faults: the reasons why a design has no metrics."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "me
 class Metric:
     """Named quantity with its unit and, if there is an obvious one, its goal (min or max).
 
-    A metric with ``words`` is categorical: its value is an index into ``words``, which for
-    ``bottleneck`` are ``compute`` and ``memory``. ``part_of`` names the metric of which this one is
+    A metric with ``words`` is categorical: its value is an index into ``words``, such as
+    ``("compute", "memory")`` for ``bottleneck``. ``part_of`` names the metric of which this one is
     a summand. ``written`` is the unit in which the user of a study writes the metric, if it differs
     from ``unit``.
     """

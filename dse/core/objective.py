@@ -22,10 +22,10 @@ _LEAST = 1e-12
 class Objective:
     """Expression over metrics to be minimized or maximized, reported in ``unit``.
 
-    ``scale`` is how many coherent SI units one ``unit`` is: the expression reads metrics in SI and
-    its value divided by ``scale`` is in ``unit``. ``label`` is the name for display. ``written`` is
-    the unit in which the user writes the objective, if it differs from ``unit``. ``log`` counts
-    equal ratios as equal steps: surrogates and hypervolumes use logarithms, and values that are not
+    ``scale`` is the number of coherent SI units in one ``unit``: the expression reads metrics in SI
+    units, and its value divided by ``scale`` is in ``unit``. ``label`` is the name for display.
+    ``written`` is the unit in which the user writes the objective, if it differs from ``unit``.
+    With ``log``, surrogates and hypervolumes use the objective's logarithm, and values that are not
     positive are undefined.
     """
 
@@ -55,7 +55,8 @@ class Objective:
     def values(self, columns: Mapping[str, Column], size: int) -> Floats:
         """Return the objective in ``unit``, (n,); NaN where it has no value.
 
-        It has none where a metric is absent or, on a log scale, where it is not positive.
+        An objective has no value where a metric is absent or, on a log scale, where it is not
+        positive.
 
         Args:
             columns: the metrics and parameters that the expression reads, over n designs.
@@ -65,7 +66,7 @@ class Objective:
         return np.where(values > 0, values, np.nan) if self.log else values
 
     def on_scale(self, losses: Floats) -> Floats:
-        """Return losses, (n,), on the objective's scale: with ``log``, those of the logarithms."""
+        """Return losses, (n,), on the objective's scale: with ``log``, losses of its logarithm."""
         return self.sign * np.log(self.sign * losses) if self.log else losses
 
     def off_scale(self, scaled: Floats) -> Floats:

@@ -59,10 +59,10 @@ class ParetoSet:
     def hypervolume_share(self) -> float | None:
         """Share of the volume between reference point and ideal point that the front dominates.
 
-        It is from 0 to 1. The ideal point has the best value of each objective on the front, so
-        that the share falls where a design improves an objective and adds little volume; for an
-        exact front the ideal point is final. ``None`` until the reference point is fixed, and with
-        a single objective, where the share is always 1.
+        The share is between 0 and 1. The ideal point has the best value of each objective on the
+        front. A design that improves one objective moves it, and lowers the share if it adds little
+        volume; for an exact front the ideal point is final. ``None`` until the reference point is
+        fixed, and with a single objective, where the share is always 1.
         """
         volume = self.hypervolume
         if volume is None or self.reference is None or self.losses.shape[1] < 2:
@@ -129,10 +129,11 @@ def hypervolume(
     that overflows, such as that of losses of 1e200, is returned as the largest float.
 
     Source:
-        moocore's implementation of Fonseca, Paquete, Lopez-Ibanez: An Improved Dimension-Sweep
-        Algorithm for the Hypervolume Indicator, CEC 2006; of many rows and objectives that of Deng,
-        Zhang: Approximating Hypervolume and Hypervolume Contributions Using Polar Coordinate, IEEE
-        Transactions on Evolutionary Computation 2019, on moocore's lattice ``Rphi-FWE+``.
+        Exact: moocore's implementation of Fonseca, Paquete, Lopez-Ibanez: An Improved
+        Dimension-Sweep Algorithm for the Hypervolume Indicator, CEC 2006. Estimated: moocore's
+        implementation of Deng, Zhang: Approximating Hypervolume and Hypervolume Contributions Using
+        Polar Coordinate, IEEE Transactions on Evolutionary Computation 2019, on moocore's lattice
+        ``Rphi-FWE+``.
     """
     import moocore
 
@@ -213,7 +214,7 @@ def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
 
 
 def _beyond(losses: Floats) -> Floats:
-    """Return the worst losses, (m,), of some, (n, m), plus a tenth of their range."""
+    """Return the worst of n losses in each objective, (m,), plus a tenth of the losses' range."""
     half = np.ptp(0.5 * losses, axis=0)  # halved, because the range of the largest floats overflows
     margin = np.where(half > 0, 0.2 * half, 0.1 * np.maximum(np.abs(losses[0]), 1e-12))
     with np.errstate(over="ignore"):
@@ -272,7 +273,7 @@ def volumes_of(
     losses: Floats,  # (k, m), minimised; no row is as good as a later one
     point: Floats,  # (m,)
 ) -> Floats:
-    """Return the hypervolume of the first 1, 2, ..., k points, (k,).
+    """Return the hypervolumes of the first point, the first two points, ..., all k points, (k,).
 
     For very many points only the volumes at the indices of :func:`_choose_places` are computed,
     which are evenly spaced and include the last point; the points in between repeat the previous

@@ -1,4 +1,4 @@
-"""Recorded answers of a user to which of two trials is better, as events of a study's record."""
+"""Recorded answers of a user to the question which of two trials is better, as study events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PreferenceAnswer:
 
     @property
     def text(self) -> str:
-        """Answer as the record has it: ``trial 3 is preferred to trial 7``."""
+        """Answer as the text of its event, such as ``trial 3 is preferred to trial 7``."""
         words = "as good as" if self.equal else "preferred to"
         return f"trial {self.first} is {words} trial {self.second}"
 
@@ -57,7 +57,7 @@ class PreferenceAnswer:
 def read_answers(events: Sequence[Event]) -> tuple[PreferenceAnswer, ...]:
     """Return the valid answers of a study's events, oldest first.
 
-    Withdrawn answers are left out, and those on a pair that was answered again later.
+    Withdrawn answers are left out, and so are answers about a pair that has a later answer.
     """
     found: dict[int, PreferenceAnswer] = {}
     count = 0
@@ -77,9 +77,10 @@ def read_answers(events: Sequence[Event]) -> tuple[PreferenceAnswer, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steering:
-    """Recorded wish of a user for all trials from number ``first`` on.
+    """Recorded wish of a user about the goal of all trials from number ``first`` on.
 
-    They are spent toward the favourite of these answers; without answers, on the front.
+    With answers, the trials search near the favourite design that the answers imply; without
+    answers, they search for the Pareto front.
     """
 
     first: int
@@ -94,7 +95,7 @@ class Steering:
         )
 
     def renumber(self, number: Mapping[int, int]) -> Steering | None:
-        """Return the wish with new numbers of trials; ``None`` if one of them has none.
+        """Return the wish with new trial numbers; ``None`` if one of its trials has none.
 
         Args:
             number: new numbers of the trials by their old ones.
@@ -109,7 +110,7 @@ class Steering:
 
 
 def read_steering(events: Iterable[Event]) -> list[Steering]:
-    """Return the recorded wishes toward what trials are spent, oldest first."""
+    """Return the recorded wishes about the goal of further trials, oldest first."""
     found = []
     for event in events:
         words = _STEERED.fullmatch(event.text) if event.kind == TOWARD else None

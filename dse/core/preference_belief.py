@@ -1,7 +1,8 @@
-"""Belief about a user's utility over the objectives, learnt from comparisons of two designs.
+"""Posterior over a user's utility of the objectives, learnt from comparisons of two designs.
 
-The belief is a weighted sample of utility functions (particles). It depends on the designs and the
-answers alone: the sample has a fixed seed, so that the same answers lead to the same questions.
+The posterior (belief) is a weighted sample of utility functions (particles). It depends on the
+designs and the answers alone: the sample has a fixed seed, so that the same answers lead to the
+same questions.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ _AT_RANDOM: Mapping[Response, float] = {"first": 0.45, "second": 0.45, "equal": 
 class PreferenceBelief:
     """Posterior over a user's utility of some designs, given comparisons of pairs of them.
 
-    ``candidates`` are the rows of the designs that can be compared. ``utilities`` are those of the
-    candidates under each sampled utility function: 1 for the best acceptable design, 0 for the
-    worst one, and negative for designs above a threshold. ``weights`` are the posterior
-    probabilities of the sampled functions.
+    ``candidates`` are the rows of the designs that can be compared. ``utilities`` holds the utility
+    of each candidate under each sampled utility function: 1 for the best acceptable design, 0 for
+    the worst acceptable one, and negative for designs above a threshold. ``weights`` are the
+    posterior probabilities of the sampled functions.
 
     Source:
         Lin, Astudillo, Frazier, Bakshy: Preference Exploration for Efficient Bayesian Optimization
@@ -73,7 +74,7 @@ class PreferenceBelief:
         losses: Floats,  # (n, m), minimised
         keep: Sequence[int] = (),
     ) -> PreferenceBelief:
-        """Return the belief before any answer.
+        """Return the prior: the belief before any answer.
 
         Args:
             losses: the objectives of the designs; each is scaled by its range.
@@ -110,16 +111,17 @@ class PreferenceBelief:
 
     @property
     def confidence(self) -> float:
-        """Probability that the favourite loses at most :data:`NEAR` of utility to the best one."""
+        """Probability that the favourite is within :data:`NEAR` of the best design's utility."""
         return float(self.weights[self.utilities[:, self._best] >= 1 - NEAR].sum())
 
     def question(self, asked: Collection[tuple[int, int]] = ()) -> tuple[int, int] | None:
-        """Return the rows of the two designs whose comparison is worth most.
+        """Return the rows of the two designs whose comparison has the highest value.
 
-        The value is the expected utility of the better one of the two (EUBO).
+        The value is the expected utility of the better one of the two designs (EUBO).
 
         Args:
-            asked: pairs of rows that are not asked again, in any order.
+            asked: pairs of rows that were compared before and are excluded; the order of a pair
+                does not matter.
 
         Returns:
             The pair; ``None`` if all pairs of promising designs were asked.
@@ -151,7 +153,7 @@ class PreferenceBelief:
         return int(np.argmax(self._expected))
 
     def _promising(self) -> list[int]:
-        """Return the places of the candidates most likely to be the best, in descending order."""
+        """Return the positions of the candidates most likely to be best, the likeliest first."""
         best = np.argmax(self.utilities, axis=1)
         chances = np.bincount(best, weights=self.weights, minlength=len(self.candidates))
         ranked = np.lexsort((-self._expected, -np.round(chances, 6)))
@@ -166,8 +168,8 @@ class PreferenceBelief:
 class LearntUtility:
     """Sample of the posterior over a user's utility function, for designs that were not compared.
 
-    Utility is scaled for each sampled function: 1 is that of the best design known, 0 that of the
-    worst one. Make it with :meth:`of`.
+    Each sampled function is scaled so that the best known design has utility 1 and the worst one 0.
+    Build it with :meth:`of`.
     """
 
     users: _UtilitySample
@@ -221,7 +223,7 @@ class LearntUtility:
         self,
         losses: Floats,  # (n, m), minimised
     ) -> Floats:
-        """Return by how much each design is better than the best known one, at least 0, (u, n).
+        """Return how much each design exceeds the best known one in utility, at least 0, (u, n).
 
         Losses below the ideal point count as equal to it.
         """
@@ -306,7 +308,9 @@ class _UtilitySample:
         part: slice,
         shares: Floats,  # (n, m), at least 0
     ) -> tuple[Floats, Floats]:
-        """Return the loss of each design under some functions, and what exceeds thresholds, (b, n).
+        """Return each design's loss under some functions, and its excess over thresholds, (b, n).
+
+        The excess is summed over the objectives.
 
         Args:
             part: the functions to use.
@@ -337,8 +341,8 @@ def _scale_utilities(
 ) -> Floats:
     """Return utilities, (b, n): 1 for the best acceptable design, 0 for the worst one.
 
-    A design above a threshold has a negative utility, of at least -1. If no design is acceptable,
-    those that exceed the thresholds least are.
+    A design above a threshold is not acceptable: its utility is negative, and at least -1. If all
+    designs are above a threshold, those that exceed the thresholds least count as acceptable.
     """
     over = over - over.min(axis=1, keepdims=True)
     accepted = over <= 0

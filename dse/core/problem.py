@@ -23,7 +23,8 @@ class Source:
     """Origin of a metric: its kind (modelled or measured), and the parameters it depends on.
 
     A ``pure`` metric is computed without starting a program or calling third-party code.
-    ``separable`` declares that the metric is about a sum of parts; ``None`` if it does not.
+    ``separable`` declares that the metric is approximately a sum of parts; ``None`` if it is not
+    declared so.
     """
 
     metric: Metric
@@ -76,7 +77,7 @@ class Problem:
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """Metrics by name."""
+        """Modelled and measured metrics, by name."""
         return {name: source.metric for name, source in self.sources.items()}
 
     def known(self, batch: Batch) -> Metrics:
@@ -102,7 +103,7 @@ class Problem:
     def unprobed(self) -> frozenset[str]:
         """Names of the metrics in :attr:`asked` that read-only commands may not compute.
 
-        These are measured, or not pure: their models start a program or call third-party code.
+        These metrics are measured, or their models start a program or call third-party code.
         """
         return self.measured | {name for name in self.asked if not self.sources[name].pure}
 
@@ -135,7 +136,8 @@ class Problem:
     def is_scaled(self) -> bool:
         """Whether hypervolumes count an objective by its logarithm.
 
-        With a single objective they do not, as its volume is the gap to the reference point.
+        With a single objective they do not: the hypervolume is then the distance to the reference
+        point, in the objective's unit.
         """
         return len(self.objectives) > 1 and any(each.log for each in self.objectives)
 
@@ -201,7 +203,7 @@ class Problem:
         return np.asarray(are(trials, State.FAILED) | (are(trials, State.DONE) & undefined))
 
     def undefined_words(self, trials: Sequence[Trial]) -> str:
-        """Return which objectives and limits of the first trial are undefined, as text."""
+        """Return the undefined objectives and limits of the first of these trials, as text."""
         columns = self.columns(trials[:1])
         values = [(o.name, o.values(columns, 1)[0]) for o in self.objectives]
         words = [f"{name} is {value:g}" for name, value in values if not np.isfinite(value)]

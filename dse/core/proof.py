@@ -36,10 +36,10 @@ _MOST_LETTERS = 300
 class Coverage:
     """Counts of legal, infeasible and failed designs in an exhaustive search of a space.
 
-    ``impossible`` is the number of designs that an evaluator reported as infeasible. ``failed``
-    designs have no value: an evaluator failed, or an objective or a limit is undefined; ``example``
-    is one of them, with the reason. If ``at_least`` is set, ``failed`` is a lower bound. ``note``
-    is a remark to append to the claim in :attr:`text`.
+    ``impossible`` is the number of designs that an evaluator reported as infeasible. ``failed`` is
+    the number of designs without a value, because an evaluator failed or an objective or a limit is
+    undefined; ``example`` is one of them, with the reason. If ``at_least`` is set, ``failed`` is a
+    lower bound. ``note`` is a remark to append to the claim in :attr:`text`.
     """
 
     legal: int
@@ -99,9 +99,10 @@ class Proof:
 
     ``searched`` is true after an exhaustive search. ``over`` is the number of designs over which
     the front is then exact; ``None`` if not exact or unknown. ``failed`` is the number of designs
-    without a value among ``of`` designs: all legal ones if ``searched``, else those of the finished
-    trials. ``sharing`` counts further designs without a value: their measurement was made for
-    another design with the same measured inputs, but their modelled metrics failed.
+    without a value among ``of`` designs, which are all legal designs if ``searched``, else the
+    designs of the finished trials. ``sharing`` counts further designs without a value: they share
+    the measurement of another design with the same measured inputs, but their modelled metrics
+    failed.
     """
 
     searched: bool = False
@@ -115,7 +116,7 @@ class Proof:
 
     @staticmethod
     def of_study(problem: Problem, trials: Sequence[Trial], events: Sequence[Event]) -> Proof:
-        """Return over which designs the front is proven exact, by a study's trials and events."""
+        """Return the statement that a study's trials and events prove about its front."""
         kept = Trials.of(trials)
         rows = np.flatnonzero(problem.failed(kept))
         example = failure_text(problem, kept[int(rows[0])]) if len(rows) else ""
@@ -135,7 +136,7 @@ class Proof:
 
     @property
     def front_words(self) -> str:
-        """Front, and over which designs it is exact, as text: ``the exact front``."""
+        """Front with the designs over which it is exact, as text, such as ``the exact front``."""
         if self.exact:
             return "the exact front"
         if not self.searched:
@@ -170,7 +171,7 @@ class Proof:
 
 
 def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
-    """Return the proof, with failures added that the last ``COMPLETED`` event reports."""
+    """Return the proof with the failures that the last ``COMPLETED`` event reports added to it."""
     text = next((one.text for one in reversed(events) if one.kind == COMPLETED), "")
     found = _SHARING.search(text)
     if found is None:

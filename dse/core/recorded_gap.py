@@ -1,4 +1,4 @@
-"""Gap of a study in its record: the hypervolume that may be missing, as events."""
+"""Hypervolume gap of a study (what its front may still lack), recorded as events."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedGap:
-    """Upper bound on the share of the hypervolume that is missing, as it stands in the record.
+    """Recorded upper bound on the share of the hypervolume that the front does not have yet.
 
-    It holds with probability ``confidence`` after ``measurements`` measurements, at ``finished``
-    finished trials. ``undecided`` of the ``designs`` considered may still enter the front; these
-    are all legal ones, or a sample. ``points`` are optimistic objective values of undecided
-    designs, in the objectives' own units and signs; of many, an even selection. ``found`` is the
-    share of the volume between reference point and ideal point that the front dominates; ``None``
-    with a single objective, and in records of earlier versions.
+    The bound holds with probability ``confidence`` after ``measurements`` measurements, at
+    ``finished`` finished trials. Of the ``designs`` considered (all legal designs, or a sample),
+    ``undecided`` may still enter the front. ``points`` are the objective values of undecided
+    designs at the optimistic ends of their confidence bands, in the objectives' own units and
+    signs; if there are many, an even selection. ``found`` is the share of the volume between
+    reference point and ideal point that the front dominates; ``None`` with a single objective, and
+    in records of earlier versions.
     """
 
     share: float
@@ -58,10 +59,11 @@ class RecordedGap:
 
     @property
     def optimistic(self) -> float | None:
-        """Hypervolume of the front with the optimistic designs, as a share of the same volume.
+        """Hypervolume of the front together with the optimistic values of undecided designs.
 
-        It is above 1 if these extend far beyond the ideal point, which has the best values found.
-        ``None`` where it is not known.
+        It is a share of the volume between reference point and ideal point, as ``found`` is, and
+        above 1 if the undecided designs extend far beyond the ideal point, which has the best
+        values found. ``None`` if ``found`` is not known.
         """
         if self.found is None or self.share >= 1:
             return None
@@ -80,7 +82,7 @@ class RecordedGap:
 
     @property
     def events(self) -> tuple[Event, Event]:
-        """Events that record the gap: its sentence, and the undecided designs."""
+        """Events that record the gap: one with its sentence, one with the undecided designs."""
         place = {"after": self.measurements, "points": _thinned(self.points), "found": self.found}
         return (
             Event(kind=KIND, text=self.text, told=self.finished),
@@ -116,7 +118,7 @@ class RecordedGap:
 def checkpoints(count: int) -> list[int]:
     """Return the numbers of measurements, up to ``count``, at which the gap is estimated.
 
-    Its surrogates are refitted there. There are about 65 up to 300 measurements.
+    The surrogates are refitted at these numbers. There are about 65 of them up to 300 measurements.
     """
     found, size = [], _FIRST
     while size <= count:

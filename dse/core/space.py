@@ -1,6 +1,6 @@
 """Design space: parameters, the conditions under which they are active, and constraints.
 
-Parameters that no rule couples are compiled apart, into one legal set.
+Each group of coupled parameters is compiled on its own; the legal set is their product.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DesignSpace:
     """Constrained space of designs with conditional parameters.
 
     ``conditions`` maps a parameter's name to the condition under which it is active. ``places``
-    maps a parameter's name or a rule's text to the file and line that states it. ``lists`` and
+    maps a parameter's name or a rule's text to the file and line where it is stated. ``lists`` and
     ``data`` hold the structured parameters and the data tables by name.
     """
 

@@ -59,7 +59,7 @@ class Outcome:
     finished_at: float | None = field(default=None, compare=False)
 
     def attempt(self, number: int, attempt: int) -> Attempt:
-        """Return the failed outcome as the record of an attempt at a trial that is repeated.
+        """Return this failed outcome as the record of one attempt; the trial will be tried again.
 
         Args:
             number: the number of the trial.
@@ -124,9 +124,10 @@ class Trial:
         return replace(self, state=State.RUNNING, worker=worker)
 
     def freed(self, attempts: int = 0) -> Trial:
-        """Return a copy as pending, without a driver and with ``attempts`` more attempts.
+        """Return a copy of the trial as pending, without a driver.
 
-        ``attempts`` is the number of attempts to add.
+        Args:
+            attempts: number of abandoned attempts to add to those of the trial.
         """
         return replace(
             self,
@@ -137,7 +138,7 @@ class Trial:
         )
 
     def finished(self, outcome: Outcome, worker: int | None = None) -> Trial:
-        """Return the trial with an outcome; ``worker`` is the driver that found it, if known."""
+        """Return the trial with an outcome; ``worker`` is the driver that found the outcome."""
         return Trial(
             number=self.number,
             design=self.design,
@@ -172,11 +173,12 @@ class Ask:
     ``told`` is the number of finished trials that the optimizer had seen. ``after`` is the number
     of trials that the study then had: if the number has changed, nothing is added; ``None`` skips
     the check. ``wanted`` is the number of designs that were requested from the plug-in ``by``,
-    which took ``seconds``. ``worker`` is the driver (process) that runs the new trials at once,
-    except the last ``ahead`` of them, which any driver may take. One driver at a time is the asker,
-    which may ask (see :class:`~dse.protocols.Queueing`); ``term`` numbers its period in this role,
-    which ``releases`` ends; a ``term`` of ``None`` asks without the role. ``at`` is the wall clock,
-    in seconds since 1970 (UTC), that the new trials store as the time of their suggestion.
+    which took ``seconds`` to suggest them. ``worker`` is the driver (process) that runs the new
+    trials at once, except the last ``ahead`` of them, which any driver may take. Only one driver at
+    a time may ask the optimizer: the asker (see :class:`~dse.protocols.Queueing`). ``term`` numbers
+    its period in this role, and ``releases`` ends the period; with a ``term`` of ``None`` any
+    driver may ask. ``at`` is the wall clock, in seconds since 1970 (UTC), that the new trials store
+    as the time of their suggestion.
     """
 
     told: int = 0
@@ -347,7 +349,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Records of a study besides its initial specification, each kind in its own order.
+    """Records of a study besides its initial specification; each kind of record has its own order.
 
     ``trials`` are sorted by number; ``order`` holds the numbers of the finished ones in the order
     of finishing.

@@ -196,9 +196,9 @@ class TrialStream:
 
 
 def column_of(trials: Sequence[Trial], name: str) -> Column:
-    """Return the metric or parameter of this name as a column with one value per trial, (n,).
+    """Return a metric as a column with one value per trial, (n,).
 
-    Where a trial lacks the metric, its parameter of this name is used.
+    A trial without a metric of this name gets the value of its parameter of this name.
     """
     if isinstance(trials, Trials):
         return trials.column(name)

@@ -24,10 +24,10 @@ USER_KINDS = frozenset({KIND, PREFERENCE, WITHDRAWN})
 def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Iterator[Event]:
     """Iterate over a record's events, with the new numbers of the trials that they name.
 
-    Attributes of trials without a new number are left out, and so are answers and results on them,
-    and wishes toward what trials are spent.
-    Answers that were withdrawn or given anew later are left out, too, with their withdrawals: these
-    name answers by their position, which changes. Events of other kinds are unchanged.
+    Attributes, answers, results and wishes that name a trial without a new number are left out.
+    Answers that were withdrawn or replaced by a later one are left out, too, with their
+    withdrawals: a withdrawal names an answer by its position, which changes. Events of other kinds
+    are unchanged.
 
     Args:
         events: all events of the record, oldest first.

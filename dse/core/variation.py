@@ -108,8 +108,8 @@ def _step_rows(
 ) -> Codes:
     """Replace each combination by a nearby legal one, with probability inverse to distance.
 
-    With these weights steps are log-uniform: among a hundred values, steps of 1 to 3 are as
-    frequent as steps of 10 to 30.
+    Step lengths are therefore log-uniform: among a hundred values, steps of 1 to 3 are as frequent
+    as steps of 10 to 30.
     """
     if not len(rows):
         return rows

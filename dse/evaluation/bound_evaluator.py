@@ -27,13 +27,13 @@ from dse.protocols import (
 class Bound:
     """Evaluator as part of a study, with the study's names for it and for its inputs.
 
-    ``names`` maps the evaluator's input names to the study's; ``factors`` holds the factor that
-    converts an input to the evaluator's unit. An evaluator whose metrics depend on the scenario
-    (workload case) is bound once per ``scenario``. ``needs`` are the resources that it needs; an
-    ``exclusive`` one must run alone on its machine. ``deciding`` holds those of its metrics, by its
-    own names, without which a design counts as failed; ``None`` means all of them. ``separable``
-    holds the declarations of metrics that are about sums of parts, by the evaluator's metric names
-    and the study's parameter names.
+    ``names`` maps the evaluator's input names to the study's; ``factors`` holds, for each input,
+    the factor that converts it to the evaluator's unit. An evaluator whose metrics depend on the
+    scenario (workload case) is bound once per ``scenario``. ``needs`` are the resources that it
+    needs; an ``exclusive`` one must run alone on its machine. ``deciding`` holds those of its
+    metrics, by its own names, without which a design counts as failed; ``None`` means all of them.
+    ``separable`` holds the declarations of metrics that are about sums of parts, by the evaluator's
+    metric names and the study's parameter names.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Bound:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Descriptions of the programs and functions that the evaluator calls or starts."""
+        """Descriptions of the programs that the evaluator starts and of functions it calls."""
         return tuple(started_programs(self.evaluator))
 
     @property

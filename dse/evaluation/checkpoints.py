@@ -1,9 +1,8 @@
-"""Checkpoint folder of each trial, which persists over all attempts to evaluate it.
+"""Checkpoint folder of each trial, which persists over all attempts to evaluate the trial.
 
-It is created under ``$DSE_TRIAL_ROOT``, else under ``dse-engine/trials`` in ``$XDG_STATE_HOME`` or
-``~/.local/state``, and removed when the trial's outcome is stored, unless ``$DSE_TRIAL_KEEP`` is
-set. Its name is a hash, so that no user-supplied text becomes a path. After some kinds of faults, a
-trial is evaluated again.
+The folder is created under ``$DSE_TRIAL_ROOT``, else under ``dse-engine/trials`` in
+``$XDG_STATE_HOME`` or ``~/.local/state``, and removed when the trial's outcome is stored, unless
+``$DSE_TRIAL_KEEP`` is set. Its name is a hash, so that no string from a user becomes a path.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _OUTCOME = "outcome.json"
 class CurrentTrial:
     """Trial that an evaluator currently evaluates.
 
-    ``number`` is the number of the trial in the study, ``attempt`` that of its earlier attempts: 0
-    the first time.
+    ``number`` is the number of the trial in the study, ``attempt`` the count of its earlier
+    attempts: 0 in the first one.
     """
 
     number: int
@@ -192,8 +191,8 @@ def folder_of(study: str, trial: Trial) -> str:
 def keep_outcome(task: Task, outcome: Outcome) -> None:
     """Save an outcome in the trial's folder, so that a finished evaluation is not repeated.
 
-    Not saved are lost evaluations, which are not finished, and outcomes without a measurement,
-    which cost nothing to repeat. If the folder cannot be written, nothing is saved.
+    Lost evaluations are not saved, because they are not finished, nor are outcomes without a
+    measurement, which cost nothing to repeat. If the folder cannot be written, nothing is saved.
     """
     if not task.folder or not outcome.measured or is_lost(outcome):
         return

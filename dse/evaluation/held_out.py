@@ -15,7 +15,7 @@ from dse.protocols import RESAMPLE, Task, find_test_evaluator
 
 
 class HeldOutPipeline:
-    """Evaluators of a study of which those with a test split measure on it.
+    """Pipeline of a study's evaluators in which those that have a test split measure on it.
 
     Metrics that do not depend on the test split keep the values of the trial.
 
@@ -79,7 +79,7 @@ def _bind_test(bound: Bound) -> Bound:
 def _partition(
     searched: Collection[Bound], tested: Collection[Bound]
 ) -> tuple[list[Bound], tuple[str, ...]]:
-    """Return the evaluators whose metrics stay as they are, and the names of the other metrics.
+    """Return the evaluators whose metrics are independent of the test split, and the other metrics.
 
     Args:
         searched: the evaluators in dependency order.
@@ -98,7 +98,7 @@ def _partition(
 def _gather_resamples(
     metrics: Mapping[str, float], asked: Collection[str]
 ) -> dict[str, tuple[float, ...]]:
-    """Return the resamples of each metric in their order; none if one of them is missing."""
+    """Return the resamples of each metric in order; none of a metric that lacks one of them."""
     found: dict[str, dict[int, float]] = {}
     for full, value in metrics.items():
         name, mark, rest = full.partition(RESAMPLE)

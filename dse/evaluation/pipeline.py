@@ -247,9 +247,9 @@ class _Row:
         return wanted
 
     def _may_be_impossible(self, bound: Bound, read: Set[str]) -> bool:
-        """Return whether to run this model after a failure: it may find the design infeasible.
+        """Return whether to run this model after a failure: the design may be infeasible.
 
-        It must not read metrics of the failed evaluator.
+        The model must not read metrics of the failed evaluator.
         """
         assert self.fault is not None
         free = bound.evaluator.kind == "modelled" and read <= self._select_finite().keys()

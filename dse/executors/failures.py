@@ -19,7 +19,7 @@ def build_error_outcome(error: BaseException) -> Outcome:
 
 
 def alone(work: Work, task: Task) -> Outcome:
-    """Evaluate a single task with ``work``; return its outcome, a failure after an exception."""
+    """Evaluate one task with ``work``; return its outcome, a failed one after an exception."""
     try:
         (outcome,) = work([task])
     except Exception as error:  # noqa: BLE001 - an exception fails only its task

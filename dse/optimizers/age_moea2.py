@@ -56,7 +56,7 @@ def by_shape(
     finished: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
 ) -> tuple[Ints, Floats]:
-    """Select survivors front by front; of the front that fits only in part, by a score.
+    """Select survivors front by front; a score decides within the last, partly selected front.
 
     The score is that of AGE-MOEA-II, with the shape of the first front. On the first front, a
     member scores by its distance from the members already selected; on later fronts, by its

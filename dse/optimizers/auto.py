@@ -85,7 +85,13 @@ def optimizer_for(
 
 
 def _choose_by_price(problem: Problem, cost_s: float, thinking: float) -> OptimizerChoice:
-    """Return a surrogate if its cheapest suggestions cost at most that share of a measurement."""
+    """Choose a surrogate if its cheapest suggestions cost at most a share of a measurement.
+
+    Args:
+        problem: problem to optimise.
+        cost_s: seconds that one measurement takes.
+        thinking: greatest cost of a suggestion as a share of ``cost_s``.
+    """
     allowed_s = thinking * cost_s
     share = f"{100 * thinking:g} % of a measurement of {_time(cost_s)} is {_time(allowed_s)}"
     least = _time(LEAST_SURROGATE_S)
@@ -113,9 +119,10 @@ def _surrogate(problem: Problem, why: str) -> OptimizerChoice:
 
 
 def _reason(measurements: int | None, cost_s: float | None) -> str:
-    """Return as text why few measurements are assumed: the budget or the first one's time.
+    """Return as text why few measurements are assumed: the budget, or the time of the first one.
 
-    A measurement that is cheaper than a suggestion is called so: then the budget alone decides.
+    If a measurement is cheaper than a suggestion, the text states this, since then the budget alone
+    decides.
     """
     took = "" if cost_s is None else f"the first measurement took {_time(cost_s)}"
     if measurements is None:

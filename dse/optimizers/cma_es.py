@@ -136,7 +136,10 @@ class CmaEs:
         )
 
     def _name(self, point: Floats) -> dict[str, float | int | str]:
-        """Return a point of the unit cube as values by parameter: reals as shares, else ranks."""
+        """Return a point of the unit cube as values by parameter.
+
+        A real parameter has its position in its range, 0 to 1, any other one the rank of its value.
+        """
         return {
             name: float(share) if isinstance(one, Real) else round(share * _steps_of(one))
             for (name, one), share in zip(self._axes.items(), point, strict=True)
@@ -153,7 +156,8 @@ def _check_problem(problem: Problem) -> None:
     """Check that there is one objective, and that parameters are ordered and always active.
 
     Raises:
-        StudyError: one of these does not hold; the message names the parameters.
+        StudyError: there are several objectives, or a parameter is unordered or conditional; the
+            message names the parameters.
     """
     if len(problem.objectives) > 1:
         raise StudyError(

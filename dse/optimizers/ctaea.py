@@ -108,8 +108,8 @@ class TwoArchives:
     def _winners(self, archive: Ints, count: int, rng: np.random.Generator) -> Ints:
         """Return the winners of ``count`` random binary tournaments in an archive, (count,).
 
-        A feasible entrant beats an infeasible one and, of two feasible ones, the dominating one
-        wins; otherwise the winner is random.
+        A feasible entrant beats an infeasible one, and a feasible one that dominates another beats
+        it; otherwise the winner is random.
         """
         one, other = (archive[places] for places in entrants(len(archive), count, rng))
         heads = rng.random(count) < 0.5

@@ -1,4 +1,4 @@
-"""Exact front of a problem whose groups of parameters interact only in objectives and limits."""
+"""Exact front of a problem whose parameter groups interact only in objectives and limits."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Decompose:
 
     @property
     def ended(self) -> str:
-        """Text that ends the study, with the designs covered; empty until the front is stored."""
+        """Reason to end the study, with the designs covered; empty until the front is stored."""
         front = self._front
         is_complete = front is not None and self._finished_designs.issuperset(front.designs)
         return front.coverage.text if front is not None and is_complete else ""

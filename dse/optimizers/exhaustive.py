@@ -84,7 +84,7 @@ class Exhaustive:
 
     @property
     def ended(self) -> str:
-        """Text that ends the study, stating the designs covered; empty until all are reported."""
+        """Reason to end the study, with the designs covered; empty until all are reported."""
         return self._compute_coverage().text if self._complete() else ""
 
     def _compute_coverage(self) -> Coverage:

@@ -92,9 +92,10 @@ class Factorial:
 
     @property
     def ended(self) -> str:
-        """Text on the designs covered, once all planned designs are finished; empty until then.
+        """Reason to end the study, once all planned designs are finished; empty until then.
 
-        It is also empty if the plan leaves out some legal designs.
+        It states the number of designs covered, and is also empty if the plan leaves out legal
+        designs.
         """
         whole = self._exact and self._finished_designs.issuperset(self._designs)
         return self._coverage.text if whole else ""

@@ -191,7 +191,7 @@ class GreyBox:
         return self._problem.space.batch([*designs, *pending])
 
     def _ends(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
-        """Return the designs with all features of declared parts at their least or largest."""
+        """Return designs with all features of the declared sums at their least or largest."""
         ends = self._separable.open_ends(self._attempted(pending))
         fresh = self._parts.distinct(ends, gone)
         return self._complete(fresh, count)
@@ -236,9 +236,9 @@ class GreyBox:
         return found
 
     def _beliefs(self) -> Beliefs | None:
-        """Return the posterior given the finished trials, cached by the number of these trials.
+        """Return the posterior given the finished trials, cached by their number.
 
-        When hyperparameters are refitted depends on that number alone.
+        The number of finished trials alone decides whether hyperparameters are refitted.
         """
         finished = len(self._finished)
         if self._learnt[0] != finished:
@@ -326,8 +326,9 @@ class GreyBox:
     def _lacking(self, pending: Sequence[Design], gone: set[bytes]) -> Floats:
         """Return how many more trials each level needs before its main effect is believed.
 
-        It is not 0 at every other trial only, so that promising designs are measured meanwhile.
-        Separable parts need no coverage, nor do those that a library predicts.
+        At every other trial the numbers are 0, so that promising designs are measured in between.
+        They are always 0 for separable parts, and while a library, rungs or preferences guide the
+        search.
         """
         guides = [one.is_used(self._finished) for one in (self._library, self._rungs)]
         if self._separable.usable or any(guides) or self.preferences or len(gone) % 2:
@@ -337,7 +338,7 @@ class GreyBox:
     def _candidate_pool(
         self, front: Batch | None, gone: set[bytes], lacking: Floats, rng: np.random.Generator
     ) -> Batch:
-        """Return candidates: the predicted front, if any, and others; of lacking levels first.
+        """Return candidates, including the predicted front; only those with lacking levels, if any.
 
         Args:
             front: designs of the predicted front; ``None`` without one.
@@ -372,9 +373,9 @@ class GreyBox:
     def _hope(self) -> float:
         """Return the number of standard deviations by which the front is assumed to extend further.
 
-        It is above 0 only at every other trial and with more than two objectives. The boundary of a
-        front of two objectives is two points, which the search finds anyway; with more it is large,
-        and regions beyond the reference point would never be explored.
+        It is above 0 only at every other trial and with more than two objectives. With two
+        objectives, the boundary of the front is two points, which the search finds anyway; with
+        more, the boundary is large, and regions beyond the reference point would never be explored.
         """
         return _HOPE if len(self._problem.objectives) > _TWO and len(self._finished) % 2 else 0.0
 
@@ -382,8 +383,9 @@ class GreyBox:
         """Return a factor for posterior standard deviations: above 1 if the expected gain is small.
 
         A Gaussian process that is wrong in a region is often overconfident there. With wider
-        deviations, the next measurement goes where the gain is large only if the model is wrong.
-        This applies to every other measurement, and to each one if the gain is negligible.
+        deviations, the next measurement goes to regions where the gain is large only if the model
+        is wrong. They are wider at every other measurement if the gain is small, and at each one if
+        it is negligible.
         """
         if gain <= _DULL * size:
             return _BOLD**2

@@ -108,7 +108,7 @@ class LearnedSearch:
         ]
 
     def _fit(self, measured: Sequence[Trial]) -> dict[str, Regression]:
-        """Return the regression of each measured metric, of a multiple of ``refit`` trials."""
+        """Return each measured metric's regression, fitted to a multiple of ``refit`` trials."""
         size = max(len(measured) - len(measured) % self._refit, FEWEST)
         if self._fitted[0] != size:
             batch = self._problem.space.batch([trial.design for trial in measured[:size]])
@@ -124,7 +124,7 @@ class LearnedSearch:
     def _pool(
         self, measured: Sequence[Trial], taken: set[Design], rng: np.random.Generator
     ) -> Batch:
-        """Return the designs among which the next one is chosen: all, or a pool of many."""
+        """Return the designs among which to choose the next: all, or a pool in a large space."""
         space = self._problem.space
         total = space.count()
         if total is None or total > _LISTED:
@@ -152,8 +152,8 @@ class LearnedSearch:
     ) -> Floats:
         """Return the expected hypervolume improvement of each design of the pool, (n,).
 
-        Designs that are waited for count with their predicted metrics. While no design is
-        feasible, it is the probability of being feasible.
+        Pending designs (``waiting``) count with their predicted metrics. While no design is
+        feasible, the result is each design's probability of being feasible instead.
         """
         outcomes = _Outcomes(self._problem, models, pool)
         losses, feasible = self._problem.judged(measured)

@@ -105,7 +105,7 @@ class Ladder:
     def _newcomers(self) -> float:
         """Return the expected gain of a new design: the mean over the latest screened designs.
 
-        Each gain is the one estimated from the trials before that design.
+        The gain of a screened design is estimated from the trials before that design.
         """
         places = [p for p, trial in enumerate(self._finished) if trial.state is State.SCREENED]
         for place in places[-_RECENT:]:

@@ -55,7 +55,7 @@ def by_rank_and_crowding(
     finished: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,
 ) -> tuple[Ints, Floats]:
-    """Select survivors front by front; of the front that fits only in part, by crowding."""
+    """Select survivors front by front; within the last, partly selected front, by crowding."""
     rows, merits = [], []
     room = size
     for rank, front in enumerate(NonDominatedSorting().do(losses, n_stop_if_ranked=size)):

@@ -98,7 +98,7 @@ class QLogNehvi:
     def predict(self, designs: Sequence[Design]) -> dict[str, Moments]:
         """Return mean and standard error of each metric at k designs, each (k,), in its unit.
 
-        Learnt are the metrics that are an objective by themselves.
+        Surrogates predict the metrics that are an objective by themselves.
         """
         with seed_generators(int(self._problem.rng(len(self._finished)).integers(2**31))):
             learnt, surrogate = self._learnt()
@@ -185,8 +185,8 @@ class QLogNehvi:
     def _fitted_before(self, finished: int) -> Any:
         """Return the surrogate whose hyperparameters are kept; ``None`` to fit them anew.
 
-        Its trials depend on the number of finished trials alone, so that a resumed study suggests
-        the same designs.
+        The trials that it was fitted to depend on the number of finished trials alone, so that a
+        resumed study suggests the same designs.
         """
         from dse.optimizers.bayesian.botorch_models import NUMERICAL, BotorchSurrogate
 

@@ -56,7 +56,7 @@ def by_contribution(
     finished: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,
 ) -> tuple[Ints, Floats]:
-    """Select survivors front by front; of the front that fits only in part, by contribution.
+    """Select survivors front by front; contributions decide within the last, partial front.
 
     The members with the least hypervolume contribution are dropped one at a time, each time
     recomputing the contributions.

@@ -121,8 +121,9 @@ class Tpe:
     def _enter_trials(self) -> None:
         """Enter the finished trials into the sampler, or a subset of them if there are many.
 
-        Which trials it holds depends on their number alone, so that a resumed study proposes the
-        same designs. After a block it starts again with a new subset.
+        Which trials the sampler holds depends on their number alone, so that a resumed study
+        proposes the same designs. After each block of trials, the sampler starts anew with another
+        subset.
         """
         finished = len(self._finished)
         block = finished - finished % _BLOCK if finished >= MOST + _BLOCK else 0

@@ -277,8 +277,8 @@ class _Study:
     ) -> list[int]:
         """Return the numbers of the unfinished trials that a driver may take, in ascending order.
 
-        These belong to no driver, or to one that has left or is lost, or to this driver itself if
-        their numbers are not among ``known``, the trials it has received.
+        Such a trial belongs to no driver, to a driver that has left or is lost, or to this driver
+        if its number is not among ``known``, the trials that the driver has received.
         """
 
         def is_free(number: int) -> bool:

@@ -72,8 +72,8 @@ def find_spools(entries: Mapping[str, int]) -> Iterator[Spooled]:
 def spool_folders() -> list[Path]:
     """Return the folders for spool files: the user's state folder, then a temporary folder.
 
-    The first is ``$DSE_STATE``, else ``dse-engine`` in ``$XDG_STATE_HOME``, else in
-    ``~/.local/state``. The second is used only if no other user owns it.
+    The first folder is ``$DSE_STATE``, else ``dse-engine`` in ``$XDG_STATE_HOME``, else
+    ``dse-engine`` in ``~/.local/state``. The second is used only if no other user owns it.
     """
     found = []
     with suppress(RuntimeError):  # the user may have no home folder

@@ -143,7 +143,7 @@ class AskCoordinator:
         return self._inherit(taken) if taken.trials else []
 
     def count_ahead(self, own: int, *, holds: bool) -> int:
-        """Return how many designs to request in addition, for other drivers to evaluate.
+        """Return how many designs to request in addition, which other drivers will evaluate.
 
         Args:
             own: number of designs that the driver asks for itself.
@@ -272,7 +272,8 @@ class InformedOptimizer:
     def teach_news(self) -> None:
         """Pass the finished trials that the optimizer has not received yet.
 
-        This is done as late as possible: of many drivers, most never ask their optimizer.
+        The loop does this as late as possible, because most of many drivers never ask their
+        optimizer.
         """
         self.teach(self.ledger.finished[self.finished :])
 
@@ -351,7 +352,7 @@ def check_suggestions(
         by: the optimizer's name, for the message.
         wanted: maximum number of designs.
         asked: the numbers of the trials, finished or not, of each earlier design.
-        rungs: how often a design may be suggested again, at higher fidelities.
+        rungs: how many times a design may be suggested anew, at higher fidelities.
 
     Raises:
         PluginError: a check fails; the message names the design and the rule that it breaks.

@@ -1,4 +1,4 @@
-"""Attachment of known results to a study: finished trials that were not evaluated by it."""
+"""Attachment of external results to a study, as finished trials that it did not evaluate."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _check_new(known: Iterable[Design], designs: Sequence[Design]) -> None:
     """Check that no trial has one of the designs.
 
     Raises:
-        StudyError: a trial has it.
+        StudyError: a trial has one of the designs.
     """
     wanted = set(designs)
     number = next((place for place, one in enumerate(known) if one in wanted), None)

@@ -1,6 +1,7 @@
 """A driver's lease on a study and the trials that it has claimed for evaluation.
 
-Registration and heartbeats detect lost drivers; their trials and failed ones are issued again.
+Registration and heartbeats detect lost drivers. The trials of lost drivers, and failed trials, are
+made pending once more.
 """
 
 from __future__ import annotations
@@ -106,10 +107,10 @@ class ClaimedTrials:
         return got
 
     def split_suspect(self, trials: Sequence[Trial]) -> Sequence[Trial]:
-        """Return those trials that may be evaluated together in one process, as a batch.
+        """Return the trials that may be evaluated together in one process, as a batch.
 
-        A trial that is given up if its process dies once more is evaluated alone, after all others,
-        so that a trial that kills its process does not fail others.
+        A trial that would count as failed if its process died once more is evaluated alone, after
+        all others: if it kills its process, no other trial is lost.
         """
         limit = self._retries.get("lost", 0)
         last = [trial for trial in trials if limit and trial.attempts >= limit]

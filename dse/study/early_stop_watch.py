@@ -84,9 +84,9 @@ def contradiction(
     The result is ``None`` if all reports agree with the rule. Under successive halving every report
     is a decision: a trial has to be stopped exactly where the rule stops it. Under the rule that
     stops a trial once it is certain to be dominated, a stop is checked against the finished trials
-    that its event records as known. A trial's end is judged by the last run of the driver
-    that stored its outcome. Records of older versions do not name that driver: there the end has to
-    be consistent with one of the runs.
+    that were known according to its event. Whether a trial ended correctly is decided by the last
+    run of the driver that stored its outcome. Records of older versions do not name that driver:
+    there, one of the runs has to be consistent with the end.
 
     Args:
         rule: the early-stopping rule.

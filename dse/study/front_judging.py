@@ -98,7 +98,7 @@ class FrontJudge:
         return found
 
     def _claim(self, number: int, finished: int) -> bool:
-        """Return whether this driver is to measure a trial, which no other one has or measures."""
+        """Return whether this driver is to measure a trial, which no other driver measures."""
         if self.lease is None:
             return True
         self.storage.record(self.name, [claim_event(number, self.lease.id, finished)])
@@ -113,7 +113,7 @@ class FrontJudge:
 def is_judged(plan: Plan) -> bool:
     """Return whether a study measures its front on a test split after the search.
 
-    By default it does if any of its evaluators has one.
+    By default it does so if any of its evaluators has a test split.
     """
     return plan.judge != "none" and has_test_split(plan.pipeline)
 

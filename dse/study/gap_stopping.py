@@ -62,9 +62,9 @@ class GapMonitor:
         return self._ended(trials)
 
     def _ended(self, trials: Sequence[Trial]) -> str:
-        """Return the reason if the last estimate ended the study, and nothing was measured since.
+        """Return the reason if the last estimate ended the study and nothing was measured since.
 
-        Else the text is empty.
+        Otherwise the string is empty.
         """
         if self.last is None or not all(trial.state.finished for trial in trials):
             return ""
@@ -93,7 +93,7 @@ class GapMonitor:
         return list(self.last.events), self._reason()
 
     def _counted(self, trials: Sequence[Trial], measured: int) -> int:
-        """Return the number of measurements; without measured metrics that of finished trials."""
+        """Return the number of measurements or, without measured metrics, of finished trials."""
         if self.problem.measured:
             return measured
         return int(np.count_nonzero(~are(trials, State.PENDING) & ~are(trials, State.RUNNING)))

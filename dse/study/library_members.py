@@ -28,7 +28,7 @@ _MEND = "export it again (dse studies export NAME -o FILE), or take it out of th
 
 
 def inherit_libraries(libraries: Mapping[str, str], problem: Problem) -> Inherited:
-    """Return the prior data of all libraries of a study, and the members that are of no use.
+    """Return the prior data of all libraries of a study, and the members that are left out.
 
     Args:
         libraries: the SHA-256 and name of each file, one a line, by folder.

@@ -239,7 +239,8 @@ class Loop:
     def _count_own(self) -> int:
         """Return how many designs to ask for this driver: as many as the executor accepts.
 
-        If suggestions cost too much, it is more, and the others wait.
+        If suggestions cost too much, more designs are requested at once; the surplus waits in the
+        queue.
         """
         room = 0 if self._waiting else max(self._room, 0)
         ahead = self.thinking is not None and self.drains and room > 0

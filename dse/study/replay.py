@@ -50,11 +50,11 @@ class ReplayResult:
 
     ``asks`` is the number of replayed requests for designs, which gave ``trials`` trials.
     ``carried`` trials came from another study, and the results of ``attached`` trials were given by
-    the user. For ``unknown`` trials the record has no request:
-    they were added by hand or by another program, or an older version wrote the record.
-    ``salvaged`` trials were requested with knowledge of trials that a damaged storage has lost. If
-    only a sample, drawn with ``seed``, was replayed, ``skipped_asks`` requests of
-    ``skipped_trials`` trials were only checked for contradictions within the record.
+    the user. The record has no request for ``unknown`` trials: they were added by hand or by
+    another program, or an older version wrote the record. ``salvaged`` trials were requested with
+    knowledge of trials that a damaged storage has lost. If only a sample, drawn with ``seed``, was
+    replayed, ``skipped_asks`` requests of ``skipped_trials`` trials were only checked for
+    contradictions within the record.
     """
 
     asks: int = 0

@@ -227,7 +227,7 @@ class StudyRun:
         return trials[0].cost_s if trials and trials[0].state.finished else None
 
     def _add_what_is_free(self) -> None:
-        """Add designs whose metrics follow from existing measurements, also by scenario."""
+        """Add designs whose metrics follow from existing measurements, for each scenario, too."""
         if completes_front(self.plan):
             self._loop_here(COMPLETION)
         exact = any(event.kind in SEARCHED for event in self._events())

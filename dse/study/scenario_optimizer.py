@@ -44,10 +44,9 @@ def for_free(problem: Problem, *, exact: bool) -> Optimizer | None:
         exact: whether the study's own front is exact.
 
     Returns:
-        An exhaustive search if no metric is measured and ``exact`` is set; otherwise the evaluation
-            of
-        designs that share all measured values with finished trials, or ``None`` if that is not
-        worthwhile.
+        An exhaustive search if no metric is measured and ``exact`` is set. Otherwise an optimizer
+        that suggests designs that share all measured values with finished trials; ``None`` if there
+        are no such designs.
     """
     if exact and not problem.measured:
         return Exhaustive(problem)

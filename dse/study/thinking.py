@@ -1,7 +1,7 @@
 """Control of an optimizer's effort, so that a suggestion costs a share of a measurement at most.
 
-What a suggestion costs is measured by a clock, so each change of the effort is an event of the
-study's record. Resuming and replaying a study read these events and measure nothing again.
+The cost of a suggestion is measured by a clock, so each change of the effort is an event of the
+study's record. Resuming and replaying a study read these events and do not measure costs anew.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class EffortChange:
 
     @property
     def words(self) -> str:
-        """Begin of the event's text, which :func:`effort_changes` reads."""
+        """First words of the event's text, which :func:`effort_changes` reads."""
         return f"from trial {self.first}: effort {self.effort}, designs per ask: {self.batch}"
 
 
@@ -63,8 +63,8 @@ class ThinkingControl:
     """Choice of the optimizer's effort from the measured costs of suggestions and measurements.
 
     The levels are the optimizer's efforts, then its cheapest effort with several designs per
-    request. A level is left for a cheaper one when suggestions cost more than ``share`` of a
-    measurement, and for a richer one when they cost far less.
+    request. The level is lowered when a suggestion costs more than ``share`` of a measurement, and
+    raised when it costs far less.
 
     Args:
         optimizer: the optimizer, whose attribute ``effort`` is set.
@@ -81,7 +81,7 @@ class ThinkingControl:
 
     @property
     def batch(self) -> int:
-        """Designs per request, where the executor has room for fewer."""
+        """Least number of designs per request, even if the executor has room for fewer."""
         return (1, *_BATCHES)[max(0, self._level - self._last_effort)]
 
     def resume(self, changes: Sequence[EffortChange]) -> None:
@@ -163,7 +163,7 @@ class ThinkingControl:
 
 
 def measurement_cost_s(finished: Sequence[Trial]) -> float | None:
-    """Return the median cost in seconds of the latest trials that cost something; else ``None``."""
+    """Return the median cost in seconds of the latest trials with a cost; ``None`` without any."""
     costs = [trial.cost_s for trial in finished[-_TRIALS:] if trial.cost_s > 0]
     return median(costs) if costs else None
 

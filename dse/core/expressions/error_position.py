@@ -30,7 +30,7 @@ def build_position_error(problem: str, text: str, column: int | None, hint: str 
 
 
 def shorten_text(text: str) -> str:
-    """Return the text, cut after 100 characters."""
+    """Return the text, truncated after 100 characters."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 

@@ -35,7 +35,7 @@ class Items:
 
     @cached_property
     def all(self) -> tuple[Node, ...]:
-        """Nodes of the items, in order."""
+        """Syntax-tree nodes of all items, in order."""
         return tuple(self.item(place) for place in range(len(self)))
 
     @cached_property
@@ -134,9 +134,9 @@ def literal(value: Value, unit: str = "") -> Node:
 
 
 def by_item(parts: Iterable[Part], build: Callable[[Sequence[Node]], Node]) -> Part:
-    """Apply ``build`` to operands of a formula, elementwise if any of them is a list.
+    """Build a node from operands of a formula or, if any of them is a list, a list of such nodes.
 
-    Single values are repeated for every item of the lists.
+    ``build`` is then applied item by item; operands that are single values are repeated.
 
     Raises:
         SpecError: lists differ in length or in the names of their items.

@@ -30,9 +30,9 @@ class Listing:
     """List of parameters: the key of each item, and the syntax-tree node of its parameter.
 
     ``keys`` are 0 to n - 1, or the items' names (of a subset or of shares); ``nodes`` holds one
-    parameter per key. ``flags`` is true for a subset, whose parameters are Boolean: whether the key
-    is selected. ``sizes`` holds the lengths of the parts of a partition into a fixed number of
-    parts.
+    parameter per key. ``flags`` is true for a subset: each of its parameters is a Boolean, true if
+    the key is selected. For a partition into a fixed number of parts, ``sizes`` holds their
+    lengths.
     """
 
     keys: tuple[Value, ...]
@@ -58,7 +58,7 @@ def _listing(own: str, words: Sequence[str]) -> Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Data table: columns with one value per key, in coherent ``units``; blank cells are None."""
+    """Data table: columns of one value per key, in coherent ``units``; a blank cell is ``None``."""
 
     keys: tuple[Value, ...]
     columns: Mapping[str, tuple[Value | None, ...]]
@@ -271,7 +271,7 @@ class _Writer:
         return self._at(self.sources.column(table.name, node.field), node.item.key)
 
     def _at(self, found: Items, key: syntax.Node) -> Part:
-        """Return the list's item at a key: a constant, an item's unquoted name or an expression."""
+        """Return the item at a key, which is a constant, an unquoted item name or a formula."""
         if isinstance(key, syntax.Name) and found.column is None and key.name in found:
             return found.item(found.place(key.name))
         return by_item(
@@ -280,7 +280,7 @@ class _Writer:
 
 
 def _pick_item(found: Items, key: syntax.Node) -> syntax.Node:
-    """Return the list's item at a constant key; for any other key, a lookup per design."""
+    """Return the list's item at a constant key; for any other key, a lookup for each design."""
     if isinstance(key, syntax.Text | syntax.Truth) or (
         isinstance(key, syntax.Number) and not key.unit
     ):

@@ -53,7 +53,7 @@ class ValueMap:
     entries: tuple[tuple[Value, Value], ...]
 
     def of(self, key: Column) -> Column:
-        """Return the value at each design's key; unknown for an absent or missing key, (n,)."""
+        """Return the value at each design's key, (n,); unknown if the key is absent or missing."""
         if not self.entries:
             return Column(np.zeros(key.values.shape), np.ones(key.values.shape, dtype=bool))
         places = self._keys.of(key)
@@ -112,7 +112,10 @@ class CombinationIndex:
 
 
 def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
-    """Return where all columns are absent and the table has no row of ``None``; else ``None``."""
+    """Return the mask of designs where all columns are absent, (n,), so that the result is unknown.
+
+    It is ``None`` if there are no such designs, or if the table has a row that is all ``None``.
+    """
     masks = [column.absent for column in columns if column.absent is not None]
     if not masks or len(masks) < len(columns):
         return None
@@ -154,7 +157,7 @@ class _Step:
 
     @cached_property
     def _nothing(self) -> int:
-        """Index of ``None`` among the column's values; the number of values if it is absent."""
+        """Index of ``None`` among the column's values; if it is not one, their number."""
         return self.values.index(None) if None in self.values else len(self.values)
 
     @cached_property

@@ -116,7 +116,7 @@ def absence(operand: Column, *, negated: bool) -> Column:
 
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
-    """Return the elementwise OR of the masks; ``None`` if there is no mask."""
+    """Return the elementwise OR of the masks that are not ``None``; ``None`` if all are."""
     present = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, present) if present else None
 
@@ -153,9 +153,9 @@ def _compare_columns(operator: str, left: Column, right: Column) -> Array:
 
 
 def agree(a: Array, b: Array) -> Array:
-    """Return where two columns of finite numbers are equal up to rounding errors.
+    """Return where two arrays of finite numbers are equal up to rounding errors, as a mask.
 
-    For example, 0.1 + 0.2 and 0.3 are.
+    For example, 0.1 + 0.2 equals 0.3.
     """
     size = np.maximum(np.abs(a), np.abs(b))
     return np.asarray((np.abs(a - b) <= AGREEMENT * size) & np.isfinite(size))
@@ -176,7 +176,7 @@ def _equal(left: Column, right: Column) -> Array:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two values are equal, floats up to rounding errors."""
+    """Return whether two values are equal; floats may differ by rounding errors."""
     if isinstance(one, float) or isinstance(other, float | np.floating):
         numbers = isinstance(one, int | float) and not isinstance(other, str)
         return numbers and math.isclose(one, other, rel_tol=AGREEMENT)
@@ -245,7 +245,10 @@ def _plain(compute: Callable[..., Array]) -> Callable[[Sequence[Column]], Array]
 
 
 def _fold(step: Callable[[Array, Array], Array]) -> Callable[[Sequence[Column]], Array]:
-    """Build a left-to-right reduction of columns; a sum rounds exactly like ``a + b + c``."""
+    """Build a function that reduces columns from left to right, as ``a + b + c`` is evaluated.
+
+    A sum is therefore rounded exactly like that formula.
+    """
     return lambda columns: reduce(step, [_convert_truths(column) for column in columns])
 
 

@@ -52,7 +52,7 @@ def format_node(node: syntax.Node) -> str:
 
 
 def _at(node: syntax.Node, least: _Tightness) -> str:
-    """Return the node as text, in parentheses if its precedence is below ``least``."""
+    """Return the node as text, in parentheses if it binds less tightly than ``least``."""
     text, level = _format_node(node)
     return text if level >= least else f"({text})"
 
@@ -185,6 +185,6 @@ def _number(node: syntax.Number) -> str:
 
 
 def whole_text(number: int) -> str:
-    """Return an integer as text; from :data:`MOST_DIGITS` digits on, as ``some 10^n``."""
+    """Return an integer as text; with :data:`MOST_DIGITS` digits or more, as ``some 10^n``."""
     digits = int(number.bit_length() * math.log10(2))
     return f"{number:,}" if digits < MOST_DIGITS else f"some 10^{digits}"

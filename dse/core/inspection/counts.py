@@ -19,9 +19,9 @@ class RuleGroup:
     """Group of parameters that rules couple, directly or through other parameters.
 
     ``space`` holds the group's parameters and the rules under which its combinations can be
-    counted. ``form`` holds the rules that define list types (orders, subsets, partitions);
-    ``unruled`` is the number of combinations under ``form`` alone, ``None`` if it cannot be
-    counted.
+    counted. ``form`` holds those rules that only define a list type (order, subset, partition).
+    ``unruled`` is the number of combinations that satisfy ``form``, ignoring all other rules;
+    ``None`` if it cannot be counted.
     """
 
     space: DesignSpace
@@ -32,9 +32,9 @@ class RuleGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """Fraction of the designs without constraints that satisfies some rules.
+    """Fraction of the unconstrained designs that satisfies some rules.
 
-    It ignores the rules in ``left``, with which the designs cannot be counted.
+    The rules in ``left`` are ignored, because with them the designs cannot be counted.
     """
 
     share: Fraction
@@ -94,7 +94,7 @@ def _group(space: DesignSpace, component: Component, forms: frozenset[str]) -> R
 
 
 def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
-    """Return the number of legal combinations of coupled parameters, and the rules it ignores."""
+    """Return the number of legal combinations of a group, and the rules that the count ignores."""
     names = group.space.by_name.keys()
     mine = tuple(rule for rule in rules if rule.names & names)
     if not mine and group.unruled is not None:
@@ -106,7 +106,7 @@ def _count_group(group: RuleGroup, rules: Rules) -> tuple[int, Rules]:
 
 
 def _countable(space: DesignSpace) -> DesignSpace:
-    """Return the space with each real parameter fixed, and without rules on real parameters."""
+    """Return the space with each real parameter fixed at one value, without rules on them."""
     reals = frozenset(p.name for p in space.parameters if isinstance(p, Real))
     return DesignSpace(
         parameters=tuple(

@@ -65,7 +65,7 @@ def outline(space: DesignSpace | Outline) -> Outline:
 
 
 def domain(parameter: Parameter) -> dict[str, Any]:
-    """Return the kind, unit and values of a parameter as plain JSON."""
+    """Return the type, unit and values of a parameter as plain JSON."""
     kind = {"kind": type(parameter).__name__.lower(), "unit": parameter.unit}
     match parameter:
         case Real():
@@ -86,11 +86,11 @@ def domain(parameter: Parameter) -> dict[str, Any]:
 
 
 def without_strangers(node: syntax.Node, parameters: Mapping[str, Parameter]) -> syntax.Node:
-    """Remove texts that are not among a choice's values from the tests of that choice.
+    """Remove strings that are not values of a choice from a test such as ``choice in ['a', 'b']``.
 
-    Such texts occur in formulas after a choice is narrowed. If no text remains, the result of the
-    test depends only on whether the choice is active. A node that does not test a choice is
-    returned unchanged.
+    Formulas contain such strings after values of the choice were removed. If no string remains, the
+    result of the test depends only on whether the choice is active. A node that does not test a
+    choice is returned unchanged.
     """
     if not isinstance(node, syntax.Member) and not _is_equality(node):
         return node

@@ -32,10 +32,11 @@ class Why:
     """Whether legal designs with some given parameter values exist, with an example or reasons.
 
     ``whole`` is true if the values are a complete design. ``left`` is the number of legal designs
-    with these values, ``None`` if they cannot be counted; ``example`` is one of them. If there are
-    none, ``against`` holds the rules that exclude them: every rule that a complete design violates,
-    else a minimal contradiction. If both ``left`` and ``example`` are ``None``, no legal design was
-    found but nothing is proved: ``against`` holds the rules that may exclude them.
+    with these values, ``None`` if they cannot be counted; ``example`` is one of them. If there is
+    no legal design with these values, ``against`` holds the rules that exclude it: for a complete
+    design, every rule that it violates; for a partial one, a minimal contradiction. If both
+    ``left`` and ``example`` are ``None``, no legal design was found but nothing is proved:
+    ``against`` holds the rules that may exclude one.
     """
 
     whole: bool
@@ -72,7 +73,7 @@ def why(space: DesignSpace, values: Mapping[str, Value]) -> Why:
 def sides(rule: Rule, values: Mapping[str, Value]) -> str:
     """Return a comparison with its two sides evaluated, such as ``32 == 64``, as text.
 
-    It is empty for other rules.
+    The text is empty if the rule is not a comparison.
     """
     node = rule.expression.node
     if rule.kind != "constraint" or not isinstance(node, Compare):
@@ -115,7 +116,7 @@ def _is_whole(space: DesignSpace, values: Mapping[str, Value]) -> bool:
 
 
 def _broken(space: DesignSpace, values: Mapping[str, Value]) -> tuple[Rule, ...]:
-    """Return the rules that a design violates, first conditions of parameters, then constraints."""
+    """Return the rules that a design violates: conditions of parameters first, then constraints."""
     row = _row(space, values)
     rules = rules_of(space, {})
     mine = [rule for rule in rules if rule.kind == "condition" and rule.parameter in values]
@@ -141,7 +142,7 @@ def check_values(space: DesignSpace, values: Mapping[str, Value]) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return a list of names as text: at most three names, and the number of the others."""
+    """Return names as text: the first three at most, and how many others there are."""
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
     *front, last = [*names[:3], *more]
     return f"{', '.join(front)} and {last}" if front else last

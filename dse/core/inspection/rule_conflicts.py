@@ -28,9 +28,9 @@ _TRIES = 1_000
 class Rule:
     """Requirement on a legal design: a constraint, a parameter's condition, or a set value.
 
-    A condition states when a parameter is active; a set value is one that the caller fixes.
-    ``parameter`` is the parameter that has the condition or value; ``where`` is the file and line
-    that state the rule.
+    A condition states when a parameter is active; a set value is a parameter value that the caller
+    fixes. ``parameter`` is the parameter that has the condition or value; ``where`` is the file and
+    line where the rule is stated.
     """
 
     kind: Literal["constraint", "condition", "setting"]
@@ -77,8 +77,8 @@ def contradiction(
 def suspects(space: DesignSpace, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
     """Return a minimal set of rules and set values that no randomly drawn design satisfies.
 
-    This is no proof of a contradiction: very few designs may satisfy them. The set is empty if a
-    drawn design satisfies all rules and set values.
+    This does not prove a contradiction: a few designs that were not drawn may satisfy them. The set
+    is empty if some drawn design satisfies all rules and set values.
     """
     rules = rules_of(space, values or {})
     return _minimal(space, rules, _is_elusive) if _is_elusive(space, rules) else ()
@@ -114,9 +114,9 @@ def holds(rule: Rule, row: Batch) -> bool:
 
 
 def place_of(space: DesignSpace, name: str) -> str:
-    """Return the file and line that state a parameter or a rule; empty if unknown.
+    """Return the file and line where a parameter or a rule is stated; empty if unknown.
 
-    For a member of a list it is the location of the list.
+    For a member of a list, return those of the list.
     """
     return space.places.get(name) or space.places.get(name.partition("[")[0], "")
 

@@ -30,7 +30,7 @@ DRAWS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Fraction of a set of designs: exact if ``draws`` is 0, else from that many random draws."""
+    """Fraction of a set of designs: exact if ``draws`` is 0, else estimated from random draws."""
 
     share: float
     draws: int = 0
@@ -56,9 +56,10 @@ class SpaceSize:
     """Number of designs before and after the rules; ``None`` where it cannot be counted.
 
     ``combinations`` is the product of the domain sizes. ``unruled`` is the number of designs
-    without constraints; it is smaller if parameters can be inactive or lists have a type such as
-    order. ``designs`` is the number of legal designs, and ``share`` is ``designs`` / ``unruled``.
-    ``estimate`` is the estimated number of legal designs if they cannot be counted.
+    without constraints; it is smaller than ``combinations`` if parameters can be inactive, or if a
+    list is restricted to orders, subsets or partitions. ``designs`` is the number of legal designs,
+    and ``share`` is ``designs`` / ``unruled``. If the legal designs cannot be counted, ``estimate``
+    is an estimate of their number.
     """
 
     combinations: int | None

@@ -94,7 +94,7 @@ class Component:
 
     @property
     def none(self) -> Codes:
-        """Array of no combinations, (0, k)."""
+        """Empty array of combinations, (0, k)."""
         return np.zeros((0, len(self.parameters)), dtype=np.int32)
 
     def sample(self, count: int, rng: np.random.Generator) -> Codes:

@@ -168,7 +168,11 @@ class Diagram:
         self,
         costs: Sequence[Floats],  # one per parameter, (values + 1,): of inactive, then each code
     ) -> Codes:
-        """Return the legal combination of least total cost, (k,), as a shortest path."""
+        """Return the legal combination of least total cost, (k,), as a shortest path.
+
+        Args:
+            costs: for each parameter an array: the cost of inactive, then that of each value.
+        """
         ahead = self._ahead(costs)
         codes, state = np.zeros(len(self.steps), dtype=np.int32), 0
         for turn, (place, step) in enumerate(zip(self.order, self.steps, strict=True)):
@@ -237,7 +241,7 @@ class Diagram:
 
 
 def _prune_and_count(layers: Sequence[Layer]) -> tuple[list[Step], int]:
-    """Return the layers without states that have no path to the end, and the number of paths."""
+    """Remove the states without a path to the end; return the layers and the number of paths."""
     paths = _paths(layers)
     steps: list[Step] = []
     names = np.zeros(1, dtype=np.int64)  # new numbers of the states that lead to the end

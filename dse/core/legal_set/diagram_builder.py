@@ -178,7 +178,7 @@ class _Growth:
 
     @property
     def hopeless(self) -> bool:
-        """Whether a rule that reads no parameter is false, so that no combination is legal."""
+        """Whether no combination is legal because a rule without parameters is false."""
         bare = [Expression("", rule.node) for rule in self.rules if not rule.names]
         return not all(rule.holds({}, 1, unknown=True)[0] for rule in bare)
 
@@ -246,7 +246,7 @@ class _Growth:
         return states[same], code[same].astype(np.int32)
 
     def _expand_states(self, parameter: Finite, states: Ints, active: Mask) -> tuple[Ints, Codes]:
-        """Return edges from some states, for all values of a parameter or those a table allows."""
+        """Return edges from some states: one per value of a parameter that tables allow."""
         walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
         table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
         if table is None:
@@ -342,9 +342,9 @@ class _Growth:
         return interval_of({} if known is None else {name: known.column()}, self.spans, name)
 
     def _part(self, node: Node) -> Node:
-        """Return a name for a subexpression whose parameters are all set; store its values.
+        """Return a name for a subexpression whose parameters are all set, and store its values.
 
-        The values are one per state.
+        There is one value per state.
         """
         if isinstance(node, Name):
             return node

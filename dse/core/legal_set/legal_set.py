@@ -116,7 +116,7 @@ class Legal:
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
 
     def witness(self) -> Batch:
-        """Search for one legal design where random draws find none; an empty batch if in vain."""
+        """Search for one legal design where random draws find none; a failure gives no design."""
         return self._searched
 
     @cached_property
@@ -321,9 +321,10 @@ class Legal:
         return values
 
     def _with_reals(self, there: Batch, here: Batch, *, but: str = "") -> Batch:
-        """Copy the exact values of unmoved real parameters from the design ``here``.
+        """Copy the values of real parameters other than ``but`` from the design ``here``.
 
-        Values computed from positions in the range are rounded.
+        They did not change, but the values computed from positions in the range have rounding
+        errors.
         """
         moved = {but}
         for places in self.simplexes:

@@ -42,7 +42,7 @@ class Linear:
         )
 
     def over(self, blocks: Sequence[ParameterBlock]) -> Linear:
-        """Return the same budget over blocks of parameters: a cost per combination of a block."""
+        """Return the same constraint over blocks: a cost for each combination of a block."""
         costs = [
             np.sum(
                 [self.costs[place][block.rows[:, turn]] for turn, place in enumerate(block.places)],

@@ -113,7 +113,7 @@ def _vary_row(
 
 
 def _broken(component: Component, rows: Codes) -> Floats:
-    """Return the violation of each of r combinations, (r,): the sum over violated rules.
+    """Return the violation of each of r combinations, (r,), summed over the violated rules.
 
     A violated comparison adds 0.5 to 1, by the relative difference of its sides; any other rule or
     a condition adds 1.

@@ -77,9 +77,9 @@ def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) ->
 
 
 def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
-    """Return an integer key per state, equal where all values agree, and a bound on the keys.
+    """Return an integer key per state, equal for states with equal values, and a bound on the keys.
 
-    The bound is exclusive.
+    All keys are below the bound.
 
     Args:
         known: the values to compare.

@@ -98,7 +98,7 @@ Walk = TableWalk | DistinctWalk
 def walk_of(
     node: Node, order: Mapping[str, int], parameters: Mapping[str, Finite], optional: frozenset[str]
 ) -> Walk | None:
-    """Return the automaton of a rule; ``None`` for a rule that is no table or ``all_different``.
+    """Return the automaton of a rule; ``None`` if it is neither a table nor ``all_different``.
 
     Args:
         node: the rule.
@@ -144,7 +144,7 @@ _UNKNOWN = -2
 
 
 def _mixes_truths(values: Sequence[object], parameter: Finite) -> bool:
-    """Return whether booleans and the numbers 0 or 1 are mixed: Python has ``1 == True``."""
+    """Return whether Booleans are mixed with the numbers 0 or 1, which Python treats as equal."""
     truths = {isinstance(value, bool) for value in (*values, *parameter.values) if value in (0, 1)}
     return len(truths) > 1
 

@@ -160,6 +160,10 @@ class RelaxedBudget:
     def _after(self, turn: int, spent: Ints) -> Ints:
         """Return the partial sum after each value of a block, (values, n), in rounding steps.
 
+        Args:
+            turn: index of the block, in the order in which blocks are set.
+            spent: partial sums before this block, (n,), in rounding steps.
+
         Sums that exceed the budget are all set to one step more than the largest allowed sum.
         """
         then: Array = spent[None, :] + self._moves[turn][:, None]

@@ -1,8 +1,9 @@
 """Partial evaluation of rules: subexpressions whose parameters are all set become one value.
 
 The decision diagram is built one parameter at a time. A rule depends on the parameters set so far
-only through the values of such subexpressions: of ``tp * pp * dp == gpus`` with ``tp`` and ``pp``
-set, one product. States that agree in these values can be completed in the same ways.
+only through the values of such subexpressions: if ``tp`` and ``pp`` are set, the rule
+``tp * pp * dp == gpus`` depends only on their product. States that agree in these values can be
+completed in the same ways.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def cares(
 
     Args:
         node: the partially evaluated rule.
-        settled: returns the mask of states in which a known part certainly has this truth.
+        settled: returns the mask of states in which a name that stands for a part of the rule
+            certainly has the given truth value.
         everywhere: the mask of all states.
     """
     found: dict[str, Mask] = {}

@@ -31,7 +31,7 @@ class Estimate:
 
 
 def estimate_of(at_most: int, hits: int, draws: int, *, found: bool) -> Estimate:
-    """Estimate the size of a legal set from the fraction of draws from a superset in it.
+    """Estimate the size of a legal set from the fraction of a superset's draws that are legal.
 
     Args:
         at_most: the size of the superset.

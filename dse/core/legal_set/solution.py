@@ -146,8 +146,8 @@ def solve_component(
 def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
     """Drop one rule, and filter the resulting superset by it; return the exact component.
 
-    The dropped rule is the one that causes most diagram states. The result is ``None`` if the
-    superset is too large to filter quickly.
+    The rule that causes most diagram states is dropped. The result is ``None`` if the superset is
+    too large to filter quickly.
     """
     if len(group.constraints) == 1:
         return None
@@ -230,9 +230,9 @@ def _grown(
 
 
 def _formulas(group: _Group) -> Iterator[Component]:
-    """Yield closed-form supersets of the legal combinations, each by one of the rules alone.
+    """Yield closed-form supersets of the legal combinations, each of which keeps only one rule.
 
-    The rule is an ``all_different`` (permutations) or a budget (a linear constraint).
+    That rule is an ``all_different`` (permutations) or a budget (a linear constraint).
     """
     among = order_of(group.parameters, group.conditions, group.constraints)
     if among is not None:
@@ -242,7 +242,7 @@ def _formulas(group: _Group) -> Iterator[Component]:
 
 
 def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
-    """Drop rules until the diagram fits, and return its component: a superset.
+    """Drop rules until the diagram fits; return the component of the resulting superset.
 
     The rules that cause most states are dropped first, twice as many in each round.
     """

@@ -30,8 +30,8 @@ def listing_order(
     """Return an order of the parameters, as indices, in which rules can be applied early.
 
     A parameter comes after those that its condition reads. Of the parameters that may come next,
-    the one with the fewest other parameters missing from some rule that reads it is taken; ties
-    go to the one with the fewest values.
+    the one is taken that leaves the fewest parameters of some rule unset; ties go to the one with
+    the fewest values.
 
     Args:
         parameters: the group's parameters.
@@ -63,7 +63,7 @@ def listing_order(
 
 
 class _Turns:
-    """Priority queue of names: first those that leave the fewest names to complete a rule."""
+    """Priority queue of names; the first one leaves the fewest names to complete a rule."""
 
     def __init__(
         self, rules: Sequence[Sequence[str]], key: Callable[[str], tuple[int, int]]
@@ -192,7 +192,7 @@ class _Narrow:
 
 
 def _find_sides(node: Node) -> list[Name]:
-    """Return the names that alone are one side of an equation, as ``c`` in ``a * b == c``."""
+    """Return the names that are a whole side of an equation, such as ``c`` in ``a * b == c``."""
     if not isinstance(node, Compare) or node.operators != ("==",):
         return []
     return [side for side in node.operands if isinstance(side, Name)]

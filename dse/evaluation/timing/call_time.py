@@ -54,11 +54,11 @@ class Disturbance(IntEnum):
 class CallTime:
     """Seconds per call: the median of the readings, its 95 % interval and its standard error.
 
-    ``readings`` counts the readings that the numbers are computed from, ``disturbed`` those that
-    other load affected. If there were too few others, ``is_quiet`` is false: the numbers are then
-    computed from disturbed readings, too, and the interval contains that of all readings.
-    ``is_precise`` is whether the interval is as narrow as was asked for. With fewer than six
-    readings the interval is from zero to infinity.
+    ``readings`` counts the readings that the numbers are computed from, ``disturbed`` the readings
+    that other load affected. If there were too few undisturbed readings, ``is_quiet`` is false: the
+    numbers are then computed from disturbed readings, too, and the interval contains the interval
+    of all readings. ``is_precise`` is whether the interval is as narrow as requested. With fewer
+    than six readings the interval is from zero to infinity.
 
     ``energy_j`` is the energy of a call by counter (``package-0``, ``gpu-0``), with the idle power
     of the package or device; it is empty where no counter can be read. ``clock_hz`` has the lowest

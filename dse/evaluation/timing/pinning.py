@@ -16,11 +16,11 @@ _SAMPLE_S = 0.05
 def pinned(cpus: int) -> Iterator[tuple[int, ...]]:
     """Keep the calling thread, and threads that it starts, on ``cpus`` processors.
 
-    Those that are least busy at the start are chosen among the allowed ones. Threads that exist
-    already, such as those of a pool, keep their processors.
+    Of the processors that the thread may use, the least busy ones are chosen. Threads that exist
+    already, such as the threads of a pool, keep their processors.
 
     Args:
-        cpus: their number; 0 leaves the thread as it is.
+        cpus: number of processors; 0 leaves the thread as it is.
 
     Returns:
         The numbers of the processors; empty if nothing was pinned because ``cpus`` is 0, the system

@@ -1,9 +1,9 @@
 """Encoding of a space for Ax and Optuna, and mapping of their proposals to legal designs.
 
-Ax supports neither products nor divisibility nor most conditions, and infers a scale from the
-values it is given. So each parameter is encoded as a plain number (the rank of an ordered value,
-the position of a real one in its range, 0 to 1) or as one of several names, and each proposal is
-mapped to the nearest legal design.
+Ax supports neither rules with products or divisibility nor most activity conditions, and it infers
+a scale from the values of a parameter. So each parameter is encoded as a plain number (an ordered
+value by its rank, a real one by its position in its range, 0 to 1) or as one of several names, and
+each proposal is mapped to the nearest legal design.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OTHERS = 64
 def axes(space: DesignSpace) -> dict[str, Real | Finite]:
     """Return the parameters that have more than one value, by the names used in Ax (``p0`` ...).
 
-    Their own names are not used, since one of them may be a function or constant of sympy.
+    The user's names are not used, since one of them may be a function or a constant of sympy.
     """
     return {
         f"p{place}": parameter

@@ -28,9 +28,9 @@ _OPTIMISM = 1.0
 class Search:
     """Search for the designs with the highest acquisition values in a pool of candidates.
 
-    The pool is screened by a cheap estimate; the acquisition function is then evaluated on the best
-    few and on their legal neighbours, repeatedly. A batch is chosen greedily: the gain of each
-    design takes pending and already chosen designs into account.
+    A cheap estimate ranks the pool; the acquisition function is then evaluated on the best few
+    candidates and, repeatedly, on the legal neighbours of the best ones. A batch is chosen
+    greedily: the gain of each design takes pending and already chosen designs into account.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ class BotorchSurrogate:
         return means.numpy(), variances.clamp_min(1e-12).sqrt().numpy()
 
     def acquisition(self, rng: np.random.Generator) -> Acquisition:
-        """Return the acquisition function for this number of objectives and feasible trials."""
+        """Return the acquisition function for the numbers of objectives and of feasible trials."""
         return Acquisition(self._function(rng))
 
     def _function(self, rng: np.random.Generator) -> AcquisitionFunction:
@@ -210,7 +210,8 @@ def _kind(target: RegressionTarget) -> tuple[bytes, bool]:
 def _fit_process(points: Floats, targets: Sequence[RegressionTarget]) -> SingleTaskGP:
     """Return a process with the hyperparameters of greatest posterior density.
 
-    Of many values, an even sample gives the hyperparameters; all of them give the predictions.
+    If there are many values, the hyperparameters are fitted to an even sample of them, but
+    predictions are conditioned on all.
     """
     own = points[targets[0].rows]
     if len(own) <= MOST_FITTED:
@@ -265,7 +266,7 @@ def _judge_tensors(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
 
 
 def _constraint(place: int, threshold: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return a limit as a function of posterior samples that is negative where it is kept.
+    """Return a function of posterior samples that is negative where a limit is satisfied.
 
     BoTorch expects constraints in this form.
     """

@@ -21,8 +21,8 @@ def open_boxes(
 
     Source:
         A sweep along the last objective, as in Lacour, Klamroth, Fonseca: A Box Decomposition
-        Algorithm to Compute the Hypervolume Indicator, 2017: a box ends where a new member cuts
-        the cross section that it belongs to.
+        Algorithm to Compute the Hypervolume Indicator, 2017: a box ends where a new member of the
+        front cuts the box's cross section.
     """
     inside = front[(front < reference).all(axis=1)]
     boxes = _swept([tuple(row) for row in inside.tolist()], tuple(reference.tolist()))

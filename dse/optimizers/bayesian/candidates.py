@@ -38,8 +38,8 @@ def candidates(
 ) -> list[Design]:
     """Return candidate designs: half drawn uniformly, half bred or mutated from the ``best``.
 
-    Up to 64 more are drawn from rare levels, in equal numbers, as uniform draws hardly reach a
-    branch with few designs. In a small space, all are drawn uniformly.
+    Up to 64 more are drawn in equal numbers from rare levels (parameter values that few legal
+    designs have), which uniform draws hardly reach. In a small space, all are drawn uniformly.
     """
     space = problem.space
     total = space.count()
@@ -66,8 +66,8 @@ def breed_designs(
 ) -> list[Design]:
     """Return up to ``count`` mutated offspring of the ``best`` designs, without any surrogate.
 
-    It is the cheapest way to a suggestion that depends on results. Designs that violate no modelled
-    limit come first.
+    This is the cheapest suggestion that depends on results. Designs that violate no modelled limit
+    come first.
     """
     if not best:
         return []

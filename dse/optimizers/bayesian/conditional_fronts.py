@@ -62,7 +62,7 @@ class ConditionalFront:
 class Lost:
     """Count of designs that have no value because an evaluation failed, with one example.
 
-    With ``at_least`` the count is a lower bound.
+    If ``at_least`` is true, the count is a lower bound.
     """
 
     failed: int = 0
@@ -73,13 +73,14 @@ class Lost:
 class ConditionalFronts:
     """Cache of conditional fronts, each of designs with equal values of the measured parameters.
 
-    A complete front is found by enumerating the designs that share the part, or by evolutionary
-    search. An estimate combines the part with the *shelf* only: a fixed set of values of the other
-    (free) parameters that were good elsewhere. Parts whose known losses agree on a sample of the
-    shelf share an estimate.
+    A complete front is found by enumerating the designs that share the measured part, or by
+    evolutionary search. An estimated front combines the part with the *shelf* only: a fixed set of
+    values of the other (free) parameters that were good with other parts. Measured parts whose
+    known losses agree on a sample of the shelf share an estimated front.
 
-    The cache depends on the measured part alone, and neither on the design that contributed it nor
-    on earlier queries: a resumed study suggests the same designs as an uninterrupted one.
+    A cached front depends on the measured part alone, and neither on the design that contributed
+    the part nor on earlier queries: a resumed study suggests the same designs as an uninterrupted
+    one.
 
     Args:
         problem: problem to optimise.
@@ -146,7 +147,8 @@ class ConditionalFronts:
     def guess_fronts(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
         """Return estimated conditional fronts, and the index of each design's front, (n,).
 
-        Only free-parameter values on the shelf are tried. The index is -1 where the front is empty.
+        An estimate tries only the free-parameter values on the shelf. The index is -1 where the
+        front is empty.
         """
         if not self._roles.free:
             return self._single(batch)
@@ -166,7 +168,12 @@ class ConditionalFronts:
         return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
 
     def on(self, one: Batch, staircase: ConditionalFront) -> ConditionalFront:
-        """Return a measured part's front over the free parameters of an estimated front."""
+        """Return the front of a measured part over the free-parameter values of an estimated front.
+
+        Args:
+            one: a design with the measured part.
+            staircase: the estimated front.
+        """
         return self._with([one], [staircase.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:

@@ -1,8 +1,9 @@
 """Optimistic losses of unmeasured designs: a band calibrated by one-step-ahead errors.
 
 The surrogates of a study are fitted to its record step by step, and each measurement is predicted
-from the earlier ones. How far the measurements were better than predicted, in predicted standard
-deviations, are the scores of a conformal predictor: their quantile is the width of the band.
+from the earlier ones. The score of a measurement is how much better than predicted it was, in
+predicted standard deviations. These are the scores of a conformal predictor: their quantile is the
+width of the band.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _FEWEST = 3
 class MeasuredValues:
     """Measured losses and limit excesses by distinct measured parameter values, in trial order.
 
-    A loss of an objective with a log scale is that of its logarithm. An excess is the violation of
-    a limit that depends on measurements, at most 0 where it is kept.
+    The loss of an objective with a log scale is the loss of its logarithm. An excess is the
+    violation of a limit that depends on measurements, and at most 0 where the limit is satisfied.
     """
 
     trials: tuple[Trial, ...]
@@ -45,7 +46,10 @@ class MeasuredValues:
 
     @staticmethod
     def of(problem: Problem, roles: MeasuredSplit, trials: Sequence[Trial]) -> MeasuredValues:
-        """Return one value per combination of measured parameters, of the trials with metrics."""
+        """Return the values of the first trial with metrics for each measured combination.
+
+        A measured combination is the values of the parameters that measurements read.
+        """
         done = [trial for trial in trials if trial.state is State.DONE]
         batch = problem.space.batch([trial.design for trial in done])
         rows = firsts(keys(batch, sorted(roles.part)))
@@ -65,7 +69,8 @@ class MeasuredValues:
 class ConformalBand:
     """Surrogates of a record's measured quantities, and the scores of their one-step predictions.
 
-    It is a function of the record: taught in one call or in many, it is the same.
+    It is a function of the record: whether it learns the values in one call or in many has no
+    effect.
 
     Args:
         problem: the problem.
@@ -99,7 +104,7 @@ class ConformalBand:
 
     @property
     def scores(self) -> Floats:
-        """Scores of all predictions, (s, a + l): positive if better than predicted."""
+        """Scores of all predictions, (s, a + l): positive where the measurement was better."""
         return np.array(self._scores) if self._scores else np.zeros((0, len(self._learnt)))
 
     def is_calibrated(self, confidence: float) -> bool:
@@ -124,7 +129,7 @@ class ConformalBand:
         return np.asarray(np.maximum(scores[place], 0.0))
 
     def optimistic(self, batch: Batch, width: Floats) -> Floats:
-        """Return the best losses, on their scales, and excesses within the band, (n, a + l).
+        """Return the lowest losses, on their scales, and excesses within the band, (n, a + l).
 
         Args:
             batch: n designs.
@@ -186,7 +191,8 @@ class ConformalBand:
 def _latent(surrogate: Surrogate, points: Floats) -> Prediction:
     """Return the prediction of the noise-free quantity at k points, (k, c).
 
-    Its deviations vanish where a design was measured, and scores calibrate them in any case. With
-    the noise that a process assumes of exact measurements, bands would stay wide for too long.
+    The standard deviations of the noise-free quantity vanish at measured designs; the scores
+    calibrate them elsewhere. If they included the noise that a process assumes even of exact
+    measurements, bands would stay wide for too long.
     """
     return surrogate.latent(points) if isinstance(surrogate, Predictor) else surrogate.at(points)

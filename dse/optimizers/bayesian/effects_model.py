@@ -27,7 +27,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Coordinates of one parameter, which is given by its position."""
+    """Coordinates that encode one parameter, given by the parameter's index."""
 
     owner: int
     columns: Ints  # (w,)
@@ -37,9 +37,9 @@ class Group:
 class EffectsModel:
     """Regression of a quantity on the parameters that vary among its training designs.
 
-    The kernel is the mean over parameters of a Matern 5/2 kernel, plus the mean over pairs of
-    parameters of their product. The only hyperparameter, the noise, minimises the squared
-    leave-one-out error, so that a fit is one eigendecomposition.
+    The kernel is the mean of the parameters' Matern 5/2 kernels, plus the mean, over pairs of
+    parameters, of the product of their kernels. The only hyperparameter, the noise, minimises the
+    squared leave-one-out error, so that a fit is one eigendecomposition.
 
     Source:
         Rasmussen, Williams: Gaussian Processes for Machine Learning, 2006, eq. 2.25 and 5.12;

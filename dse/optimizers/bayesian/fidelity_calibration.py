@@ -60,7 +60,7 @@ def held_out(low: Floats, high: Floats) -> Floats:
 def select_pairs(
     problem: Problem, rung: str, metric: str, trials: Sequence[Trial]
 ) -> tuple[Floats, Floats]:
-    """Return the values of a fidelity and of the true metric of designs that have both, (n,).
+    """Return a fidelity's values and the true metric of the designs that have both, (n,) each.
 
     Both are in the true metric's unit.
 

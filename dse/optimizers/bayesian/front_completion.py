@@ -6,7 +6,7 @@ a measurement. For each measured part the conditional front is computed: exactly
 be listed. Where an objective or a limit mixes measured and other quantities, Pareto local search is
 used (L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets in the Biobjective
 Traveling Salesman Problem, 2004): legal neighbours of every member of the front are tried until
-none improves it. The result is a local optimum only.
+none of them improves the front. The result is then only a local optimum.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Completion:
 def lost_words(problem: Problem, lost: Lost) -> str:
     """Return the number of failed designs among those that reuse measurements, as text.
 
-    The text has one of them as example; it is empty if no design failed.
+    The text names one failed design as an example; it is empty if no design failed.
     """
     if not lost.failed or lost.example is None:
         return ""

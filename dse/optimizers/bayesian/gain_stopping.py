@@ -47,13 +47,13 @@ class Patience:
         return f"the expected gain, {100 * gain:.2g} %, {self._below}"
 
     def keep(self) -> None:
-        """Keep the new count of low gains, once the inspected suggestion is recorded."""
+        """Adopt the new count of low gains; call it once the inspected suggestion is recorded."""
         self._low = self._next
 
     def ended(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:
-        """Return the recorded reason if this rule ended the study; else an empty text.
+        """Return the recorded reason if this rule ended the study; else an empty string.
 
-        It is also empty if a measurement was made since.
+        It is also empty if a measurement was made after the study ended.
         """
         reasons = [e for e in events if e.kind == KIND and e.text.endswith(self._below)]
         if not reasons or not all(trial.state.finished for trial in trials):

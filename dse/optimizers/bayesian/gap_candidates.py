@@ -107,7 +107,7 @@ def breed_designs(problem: Problem, best: Batch, finished: int, step: int) -> Ba
         problem: the problem.
         best: k designs, at least one.
         finished: number of finished trials, which fixes the draws.
-        step: number of the search's round.
+        step: index of the search's round, which fixes the draws, too.
     """
     rng = problem.rng(finished, _STREAM + 1 + step)
     mothers, fathers = rng.integers(len(best), size=(2, BRED // 2))

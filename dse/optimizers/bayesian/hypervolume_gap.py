@@ -106,7 +106,14 @@ class GapEstimator:
         return bool(self._roles.learnt or self._roles.learnt_limits)
 
     def _gap(self, reference: Floats, found: Floats, hoped: Floats, count: int) -> HypervolumeGap:
-        """Return the gap between the losses found, (n, m), and those hoped for, (k, m)."""
+        """Return the gap between the losses found, (n, m), and optimistic losses, (k, m).
+
+        Args:
+            reference: reference point, as losses, (m,).
+            found: losses that need no further measurement.
+            hoped: optimistic losses of designs that are not measured.
+            count: number of designs considered.
+        """
         every = np.vstack([found, hoped])
         inside = (every < reference).all(axis=1)
         kept = nondominated(every)

@@ -39,9 +39,9 @@ Ranking = tuple[Floats, Floats]
 class LibraryAgreement:
     """Part of the grey-box search that decides about a library; without one it does nothing.
 
-    The first designs are those of a search without a library. From :data:`FEWEST` measured designs
-    on, a library is used while its members rank them better than chance allows. The decision is a
-    function of the finished trials alone, and is made again after each of them.
+    The first designs are chosen without a library. From :data:`FEWEST` measured designs on, a
+    library is used while its members rank the measured designs better than chance explains. The
+    decision is a function of the finished trials alone, and is made anew after each of them.
 
     Args:
         problem: problem to optimise; members of libraries are among its ``priors``.
@@ -73,9 +73,9 @@ class LibraryAgreement:
     def is_used(self, trials: Sequence[Trial]) -> bool:
         """Return whether the next design is chosen with the library.
 
-        It is if the library agrees. After the first :data:`_ALONE` measured designs, two of four
-        are chosen without it nevertheless: where its studies are wrong, a model that trusts them
-        learns it late.
+        The library is used if it agrees with the measurements. After the first :data:`_ALONE`
+        measured designs, two of four are chosen without it nevertheless: where its studies are
+        wrong, a model that trusts them would learn so late.
 
         Args:
             trials: the first n trials of the study that finished, for any n.
@@ -85,7 +85,7 @@ class LibraryAgreement:
         return in_turn and self.agrees(trials)
 
     def agrees(self, trials: Sequence[Trial]) -> bool:
-        """Return whether members rank the measured designs alike beyond chance.
+        """Return whether members rank the measured designs as the measurements do, beyond chance.
 
         Args:
             trials: the first n trials of the study that finished, for any n.
@@ -97,7 +97,7 @@ class LibraryAgreement:
     def report(self, weights: Mapping[str, MemberWeights], finished: Sequence[Trial]) -> None:
         """Note an event where the decision changes, and the weights after 8, 16, 32 ... trials.
 
-        A resumed study does not repeat the event of the weights that it begins with.
+        A resumed study does not repeat the event about the weights at which it resumes.
 
         Args:
             weights: the weights for each objective and limit, by its text.
@@ -146,8 +146,8 @@ class LibraryAgreement:
     def _rankings(self, done: Sequence[Trial]) -> list[Ranking]:
         """Return the losses and the predictions of each learnt objective and limit.
 
-        The predictions have one column for each study of the library; it is 0 if the study does
-        not have the metrics.
+        The predictions have one column for each study of the library; the column is 0 if the study
+        lacks the metrics.
         """
         problem, size = self._problem, len(done)
         columns = problem.columns(done)
@@ -175,10 +175,10 @@ class LibraryAgreement:
 def chance_of_agreement(rankings: Sequence[Ranking], rng: np.random.Generator) -> float:
     """Return the probability that unrelated members rank the measured designs as well.
 
-    The agreement is Kendall's rank correlation, summed over the quantities, of the member for which
-    this sum is largest. Its distribution without any relation is that under permutations of the
-    measured designs. It so allows for the number of members and for correlated quantities. All
-    permutations are taken of up to six designs, else a random sample.
+    The agreement of a member is its Kendall rank correlation, summed over the quantities; the test
+    statistic is the largest agreement of any member. Its distribution for unrelated members is
+    estimated by permuting the measured designs, which allows for the number of members and for
+    correlated quantities. With up to six designs all permutations are used, else a random sample.
 
     Args:
         rankings: the losses and predictions of each quantity, at the same n designs.
@@ -211,7 +211,7 @@ def _done(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _permutations(size: int, rng: np.random.Generator) -> Ints:
-    """Return permutations of some designs, (b, n); the first one changes nothing."""
+    """Return permutations of n designs, (b, n); the first one is the identity."""
     if math.factorial(min(size, _MOST)) <= _ORDERS:
         return np.array(list(itertools.permutations(range(size))))
     drawn = rng.permuted(np.tile(np.arange(size), (_ORDERS, 1)), axis=1)

@@ -39,7 +39,8 @@ _FEWEST = 4
 class MemberWeights:
     """Weights of a library's members for one quantity, and the trust in their weighted mean.
 
-    ``trust`` is the expected correlation of the weighted mean with the quantity, from 0 to 1.
+    ``trust`` is the expected correlation, from 0 to 1, of the quantity with the members' weighted
+    mean prediction.
     """
 
     studies: tuple[str, ...]
@@ -122,11 +123,11 @@ class LibraryMean:
     def weigh(self, members: Floats, losses: Floats) -> MemberWeights:
         """Return the weights of the members, given the losses measured here.
 
-        The weight of a member is the share of bootstrap samples of the measured designs in which
-        it orders more pairs of designs correctly than any other member. Members whose rank
-        correlation is at most :data:`_LEAST` have no weight, so that many unrelated ones cannot
-        dilute a related one. While designs are few, their order is mostly chance: the weights are
-        mixed with equal ones.
+        The weight of a member is the share of bootstrap samples of the measured designs in which it
+        orders more pairs of designs correctly than any other member. Members whose rank correlation
+        is at most :data:`_LEAST` have no weight, so that many unrelated members cannot outweigh a
+        related one. While few designs are measured, their order is mostly chance; the weights are
+        then mixed with equal weights.
 
         Args:
             members: (n, k), the members' predictions for the measured designs.
@@ -167,7 +168,7 @@ class LibraryMean:
 
 
 def _trust(scores: Floats, pairs: float) -> Floats:
-    """Return rank correlations, from -1 to 1, that begin at :data:`_TRUST`.
+    """Return rank correlations, from -1 to 1, shrunk towards :data:`_TRUST` while pairs are few.
 
     Args:
         scores: numbers of concordant minus discordant pairs of measured designs.

@@ -1,6 +1,7 @@
 """Candidates for measurement: combinations of values of the parameters that measurements read.
 
-Such a combination is a design's measured part. All of them are listed if possible, else sampled.
+Such a combination is a design's measured part. All measured parts are listed if possible, else
+sampled.
 """
 
 from __future__ import annotations
@@ -76,14 +77,15 @@ class MeasuredParts:
     ) -> Batch:
         """Return candidate measured parts: all of them, or random draws and offspring.
 
-        They are drawn if there are too many to list, a share of them for each rare level; the
-        offspring are those of the best parts.
+        If there are too many parts to list, some are drawn at random, a share of them for each rare
+        level (a parameter value that few designs have), and others are offspring of the best parts.
 
         Args:
             best: designs with the best parts.
             taken: keys of the parts to leave out.
             rng: generator of the draws.
-            drawn: number of random draws. Below :data:`DRAWN`, a list of parts is sampled, too.
+            drawn: number of random draws; if below :data:`DRAWN`, even parts that can be listed are
+                sampled.
             bred: number of offspring of each of three kinds.
         """
         if self._list is not None:

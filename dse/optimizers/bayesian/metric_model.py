@@ -25,7 +25,7 @@ _FEATURES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Posterior of one loss at k designs, which is normal after the output transform ``warp``."""
+    """Posterior of one loss at k designs, normal after its output transform ``warp``."""
 
     means: Floats  # (k,)
     deviations: Floats  # (k,)
@@ -43,7 +43,7 @@ class Prediction:
         return self.warp.below(self.means, self.deviations, thresholds)
 
     def at(self, shift: Floats | float) -> Floats:
-        """Return each loss ``shift`` standard deviations above its median, (k,)."""
+        """Return the loss ``shift`` standard deviations above the median at each design, (k,)."""
         return self.warp.losses(self.means + shift * self.deviations)
 
     def take(self, rows: Ints) -> Prediction:
@@ -95,8 +95,8 @@ class Surrogate(Protocol):
 class Inputs:
     """Encoding of designs as inputs of one Gaussian process.
 
-    Coordinates are the parameters that the modelled quantity depends on, computable metrics of
-    these parameters, and other studies' predictions.
+    The coordinates are the parameters that the quantity depends on, modelled metrics that depend on
+    these parameters alone, and other studies' predictions.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Predictor:
         return max(found, key=lambda one: one.score)
 
     def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
-        """Return a predictor refitted to these values with this transform and hyperparameters.
+        """Return a predictor fitted to other values, with the same transform and hyperparameters.
 
         Args:
             points: encoded designs, (n, c).

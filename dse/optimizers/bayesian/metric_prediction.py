@@ -31,8 +31,8 @@ def predict_measured(
 ) -> dict[str, Moments]:
     """Return the posterior mean and standard error of each measured metric at k designs.
 
-    One Gaussian process per metric is fitted to the finished trials. Metrics of which fewer than
-    two values are known are left out.
+    One Gaussian process per metric is fitted to the finished trials. Metrics with fewer than two
+    known values are left out.
 
     Args:
         problem: the problem; the metrics are those that its objectives and limits read.

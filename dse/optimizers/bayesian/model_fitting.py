@@ -131,7 +131,14 @@ class ModelFitter:
         return self._sum_or(expression, there, losses[rows], found, kinds, own, refit=refit)
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
-        """Fit a surrogate to a limit's violations, (n,), at most 0 where satisfied."""
+        """Fit a surrogate to a limit's violations.
+
+        Args:
+            limit: limit to model.
+            done: n trials that are done.
+            excess: the limit's violations, (n,), at most 0 where it is satisfied.
+            refit: whether to fit the hyperparameters, instead of keeping the last ones.
+        """
         rows, there = self._choose_trials(limit.slack, done, excess)
         kinds: tuple[Kind, ...] = ("plain",)
         plain = self._taught(limit.slack, there, excess[rows], kinds=kinds, refit=refit)
@@ -150,7 +157,7 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> Learnt:
-        """Return a sum of parts where the formula may be one and it fits well, else ``plain``."""
+        """Return a sum of parts if the formula may be one and the sum fits well, else ``plain``."""
         key = key_of_formula(expression)
         if self._sums is None or key not in self._sums.model.inputs:
             return plain
@@ -245,9 +252,10 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> ProcessModel:
-        """Return a model whose prior mean is a modelled rung, or the given one where it is better.
+        """Return a model with a modelled rung as prior mean, or the given one where that is better.
 
-        A rung that does not rank the measured designs as the measurements do is not used.
+        A rung is a lower fidelity of the metric. A rung that does not rank the measured designs as
+        the measurements do is not used.
         """
         name = f"rung {about.expression.node!r}"
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
@@ -281,9 +289,10 @@ class ModelFitter:
     def _choose_trials(
         self, expression: Expression, done: Sequence[Trial], losses: Floats
     ) -> tuple[Ints, Batch]:
-        """Return the trials to fit to, one per combination of the parameters behind a formula.
+        """Return the trials to fit to, by index, (k,), and their designs.
 
-        These are given by index, (k,), and as their designs.
+        There is one trial for each combination of values of the parameters that the formula depends
+        on.
         """
         names = self._roles.behind(expression)
         batch = self._problem.space.batch([trial.design for trial in done])
@@ -330,7 +339,7 @@ class ModelFitter:
 
 
 def _choose_rows(losses: Floats, most: int) -> Ints:
-    """Return the indices of the values to fit; of more than ``most`` values, a subset.
+    """Return the indices of the values to fit: all, or a subset if there are more than ``most``.
 
     Half of the subset are the lowest losses, the rest an even sample of the others.
     """
@@ -347,8 +356,8 @@ def _spread(
 ) -> Floats | None:
     """Return the standard errors of an expression's values, divided by ``scale``; else ``None``.
 
-    They are known if the expression is a single metric, up to a unit, and every trial has its
-    standard error.
+    They are known if the expression is a single metric, possibly times a unit factor, and every
+    trial has the metric's standard error.
     """
     names = expression.names
     if len(names) != 1:

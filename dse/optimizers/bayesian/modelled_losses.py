@@ -1,4 +1,4 @@
-"""Losses and limits of designs that models compute, before anything is measured."""
+"""Losses and limits that models compute for designs, without any measurement."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ class ModelledLosses:
         return self._magnitudes
 
     def evaluate(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
-        """Return modelled losses, (n, k), and which designs keep modelled limits or have failed.
+        """Return modelled losses, (n, k), and two masks, (n,): admissible designs, and failed ones.
 
-        The two masks have shape (n,). A failed design is legal but has no value.
+        An admissible design satisfies all modelled limits. A failed design is legal but has no
+        value.
         """
         losses, slacks, fine, lost = self.compute(batch, legal)
         return losses, fine & (slacks >= 0).all(axis=1), lost

@@ -29,7 +29,9 @@ _FINALISTS, _LOOKS = (5, 40), 500_000
 
 
 class PartValues:
-    """Acquisition values of measurements: of measured parameters with their best free parameters.
+    """Acquisition values of measured parts: combinations of values of the measured parameters.
+
+    A part counts with its best values of the free parameters, which no measurement reads.
 
     Args:
         roles: which parameters and metrics are measured, modelled or free.
@@ -54,7 +56,7 @@ class PartValues:
         answers: Sequence[PreferenceAnswer],
         pool: Batch,
     ) -> None:
-        """Learn the user's utility from the answers; without answers hypervolume counts.
+        """Learn the user's utility from the answers; without answers, use hypervolume instead.
 
         Args:
             problem: the problem.
@@ -94,7 +96,7 @@ class PartValues:
     ) -> Floats:
         """Return the expected gain of measuring the part of each design, (k,).
 
-        It is that in hypervolume or, once it was learnt, in the user's utility. Before a feasible
+        The gain is in hypervolume or, if it was learnt, in the user's utility. Before a feasible
         design is known, it is the probability that the part is feasible.
 
         Args:
@@ -122,7 +124,7 @@ class PartValues:
         *,
         steps: int,
     ) -> tuple[Batch, Floats]:
-        """Extend the pool of candidates by neighbours of its best members, ever closer to them.
+        """Extend the pool of candidates by neighbours of its best members, ever closer ones.
 
         Args:
             known: the posterior.
@@ -143,9 +145,9 @@ class PartValues:
     def look_closely(
         self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
     ) -> tuple[Batch, Floats]:
-        """Return the best few candidates, with their values on complete conditional fronts.
+        """Return the best few candidates, with expected gains on complete conditional fronts.
 
-        All were valued before on estimated conditional fronts only.
+        The given gains were computed on estimated conditional fronts only.
 
         Args:
             known: the posterior.
@@ -193,9 +195,9 @@ class PartValues:
 def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
     """Return the indices of a conditional front's designs, the most promising first.
 
-    A conditional front is the non-dominated designs that share a measured part. Before a posterior
-    exists, the first are those nearest to the ideal point; then those with the largest box to the
-    reference point, by volume.
+    A conditional front is the non-dominated designs that share a measured part. Without a
+    posterior, designs nearest to the ideal point come first; with one, those whose box to the
+    reference point has the largest volume.
     """
     losses = case.losses
     if losses.shape[1] == 0 or len(losses) == 1:

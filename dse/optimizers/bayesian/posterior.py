@@ -62,10 +62,10 @@ class Beliefs:
     def on_model_scale(self, batch: Batch) -> Beliefs:
         """Return the same beliefs with losses on the scale on which the process is fitted.
 
-        A single objective is better or worse on any increasing scale. On that of the transform of
-        highest held-out density its posterior is normal, and so is the improvement over the best:
-        in natural units the tail of a log-normal loss decides alone. Beliefs about several
-        objectives are returned unchanged, because hypervolumes depend on the scale.
+        The order of a single objective's values is the same on any increasing scale. On the
+        process's scale its posterior is normal; in natural units, the tail of a log-normal
+        posterior would dominate the expected improvement. Beliefs about several objectives are
+        returned unchanged, because hypervolumes depend on the scale.
 
         Args:
             batch: one or more designs, at which the transform is read.
@@ -84,11 +84,15 @@ class Beliefs:
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
         """Return the same surrogates with the reference point moved beyond the predicted front.
 
-        The front found so far may be a corner of the true one. If all objectives are learnt, the
-        front of the predicted means of these designs shows the expected extent of the true one; the
-        front of values ``hope`` standard deviations better shows its possible extent. With a single
-        objective nothing moves: a reference point near the predicted optimum would lie before the
-        best loss found, and that loss would no longer count.
+        The front found so far may be a corner of the true front. If all objectives are learnt, the
+        front of these designs' predicted means shows the expected extent of the true front, and the
+        front of values that are better by ``hope`` standard deviations shows its possible extent.
+        With a single objective the point is not moved: near the predicted optimum it would exclude
+        the best loss found.
+
+        Args:
+            batch: designs that may be on the front.
+            hope: number of standard deviations.
         """
         archive = self.archive
         if len(self.objectives) < _LEAST or archive.known.shape[1] or not self.feasible:
@@ -224,10 +228,10 @@ def beliefs(
 def caution_after(trials: Sequence[Trial]) -> float:
     """Return the power of the probability of success: 1, plus 2 per recent failure.
 
-    In a region of failures with few trials, the surrogate of success is still uncertain, and the
-    surrogates of the losses promise most, since nothing was measured there. After several failures
-    among the last eight trials, the next measurement goes where success is all but sure; then the
-    power falls again.
+    In a region where the few trials all failed, the surrogate of success is still uncertain, and
+    the surrogates of the losses predict large improvements, since nothing was measured there. After
+    several failures among the last eight trials, the higher power directs the next measurement to
+    where success is almost certain; then the power falls again.
 
     Args:
         trials: the finished trials, the last ones last.
@@ -344,7 +348,7 @@ def beyond(front: Floats, every: Floats) -> Floats:
 
     Args:
         front: (k, m), non-dominated losses.
-        every: (n, m), all losses; their range replaces that of a front of one value.
+        every: (n, m), all losses; their range is used where the front's range is 0.
     """
     worst, best, span = front.max(axis=0), front.min(axis=0), np.ptp(every, axis=0)
     width = np.where(worst > best, worst - best, np.where(span > 0, span, np.abs(worst)))

@@ -61,8 +61,8 @@ class PriorMeanPredictor:
     ) -> PriorMeanPredictor:
         """Fit the process, with the output transform of a model without a prior mean.
 
-        The slope is the regression of the transformed losses on the prior mean. Before anything is
-        measured it is the trust, which counts as :data:`_WORTH` measurements; it is never negative.
+        The slope is the regression of the transformed losses on the prior mean, and never negative.
+        Without measurements it is the trust, which counts as much as :data:`_WORTH` measurements.
 
         Args:
             points: (n, c + 1), inputs, then the prior mean.
@@ -95,7 +95,7 @@ class PriorMeanPredictor:
         return PriorMeanPredictor(process=process, warp=warp, slope=slope, densities=densities)
 
     def is_better_than(self, plain: Predictor) -> bool:
-        """Return whether to use the prior mean: while measurements are few, or if they fit it."""
+        """Return whether to use the prior mean: while measurements are few, or if it fits them."""
         if len(self.densities) < _SURE:
             return self.slope > 0
         return self.slope > 0 and float(self.densities.sum()) >= plain.score

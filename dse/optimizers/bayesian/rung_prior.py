@@ -1,4 +1,7 @@
-"""Prior means from modelled rungs of fidelity ladders, and first designs from their front."""
+"""Prior means from modelled rungs of fidelity ladders, and first designs from the rungs' front.
+
+A rung is one fidelity (cheap approximation) of a metric; a ladder holds all rungs of a metric.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,8 @@ Columns = Mapping[str, Column]
 class RungPrior:
     """Values of measured quantities as the modelled rungs of their ladders predict them.
 
-    Of each ladder the highest modelled rung is used, if it reads only parameters that the
-    measured metric reads too. A quantity has a prediction if each of its measured metrics has
+    From each ladder the highest modelled rung is used, if it reads only parameters that the
+    measured metric reads, too. A quantity has a prediction if each of its measured metrics has
     such a rung.
 
     Args:
@@ -63,7 +66,9 @@ class RungPrior:
         return bool(measured) and measured <= self._rungs.keys()
 
     def columns(self, batch: Batch) -> tuple[Columns, Floats]:
-        """Return parameters and metrics, with rungs for measured ones, and the rows with values.
+        """Return parameters and metrics of n designs, and a mask of those with values, (n,).
+
+        A measured metric is replaced by the value of its rung.
 
         Args:
             batch: n designs.
@@ -80,7 +85,7 @@ class RungPrior:
         return {**batch.columns, **found}, fine
 
     def is_used(self, trials: Sequence[Trial]) -> bool:
-        """Return whether the rungs rank the measured designs well in every learnt objective.
+        """Return whether the rungs rank the measured designs correctly in every learnt objective.
 
         Args:
             trials: the first n trials of the study that finished, for any n.
@@ -96,9 +101,9 @@ class RungPrior:
         return all(agrees(low[:, place], high[:, place]) for place in self._roles.learnt)
 
     def choose_first(self, pool: Batch, tried: Batch, count: int) -> Batch:
-        """Return up to ``count`` designs of the predicted front of largest hypervolume together.
+        """Return up to ``count`` designs of the predicted front that span the largest hypervolume.
 
-        They are chosen one after another, each for the largest increase.
+        They are chosen greedily, each for the largest increase of the joint hypervolume.
 
         Args:
             pool: candidates.
@@ -136,10 +141,10 @@ class RungPrior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungInputs:
-    """Encoding of designs for a Gaussian process whose prior mean is a rung, the last column.
+    """Encoding of designs for a Gaussian process whose prior mean is a rung, in the last column.
 
-    The rung is on the scale of the losses that the process is fitted to, so that a perfect one
-    has a slope of 1.
+    The rung is on the scale of the losses that the process is fitted to, so that the slope of a
+    perfect rung is 1.
     """
 
     inputs: Inputs
@@ -160,7 +165,8 @@ class RungInputs:
 def agrees(low: Floats, high: Floats) -> bool:
     """Return whether a rung ranks the measured designs like the measurements.
 
-    The rank correlation starts at :data:`_TRUST`, which counts as :data:`_PAIRS` pairs.
+    The rank correlation is shrunk towards :data:`_TRUST`, which counts as :data:`_PAIRS` pairs of
+    designs.
 
     Args:
         low: (n,), losses that the rung predicts.
@@ -173,7 +179,8 @@ def agrees(low: Floats, high: Floats) -> bool:
 def is_without_rung(count: int) -> bool:
     """Return whether the design after ``count`` measured ones is chosen without the rungs.
 
-    Some are: where a rung is wrong about designs unlike all measured ones, no measurement shows it.
+    Some designs are, because rungs would otherwise steer the search away from designs about which
+    they are wrong, and no measurement would show the error.
     """
     return count >= _ALONE and count % _TURNS == 0
 

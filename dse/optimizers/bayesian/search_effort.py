@@ -10,7 +10,7 @@ from dse.optimizers.bayesian.model_fitting import MOST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEffort:
-    """Amounts of one level of effort.
+    """Amounts of data and candidates at one level of effort.
 
     Attributes:
         rows: most values to which a Gaussian process is fitted.

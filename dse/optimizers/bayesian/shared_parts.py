@@ -35,10 +35,10 @@ def merge_parts(
 def pair_parts(
     space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
 ) -> tuple[Batch, Mask]:
-    """Merge each design's measured parameters with every set of free ones; return all pairs.
+    """Merge the measured parameters of each design with each set of free parameters.
 
-    Free parameters are those that no measurement reads. The result is as that of
-    :func:`merge_parts`; free parts vary fastest.
+    Free parameters are those that no measurement reads. The result has the form of
+    :func:`merge_parts`, for all pairs; the free parameters vary fastest.
     """
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))

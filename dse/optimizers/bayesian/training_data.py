@@ -96,9 +96,9 @@ class Scale:
 class RegressionTarget:
     """Quantity that the surrogate predicts: an objective, a limit or success, with its values.
 
-    ``rows`` masks the training points at which it was observed; ``variances`` are those of the
-    observations, if known. A target with a ``threshold`` is a limit, which is satisfied if the
-    value is at least the threshold.
+    ``rows`` masks the training points at which it was observed; ``variances`` are the variances of
+    these observations, if known. A target with a ``threshold`` is a limit, which is satisfied if
+    the value is at least the threshold.
     """
 
     rows: Mask  # (n,)
@@ -160,9 +160,10 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
 
 
 def _baseline(losses: Floats, feasible: Mask) -> Mask:
-    """Return the feasible trials, (n,); of too many, those of the best fronts, earlier ones first.
+    """Return the mask of the feasible trials, (n,), or of a subset if there are too many.
 
-    The noisy hypervolume improvement samples the posterior of all of them jointly.
+    The subset is from the best fronts, earlier trials first. It is limited because the noisy
+    hypervolume improvement samples the posterior of all these trials jointly.
     """
     rows = np.flatnonzero(feasible)
     if len(rows) <= MOST_BASELINE:
@@ -182,7 +183,7 @@ def _on_scales(problem: Problem, losses: Floats) -> Floats:
 def _nearest(violations: Floats, outside: Mask) -> Ints:
     """Return the indices of the trials with the least violation, without those of state OUTSIDE.
 
-    Their designs are not in the present space.
+    The designs of OUTSIDE trials are not in the present space.
     """
     order = np.argsort(violations, kind="stable")
     return order[~outside[order]][:_NEAREST]
@@ -203,7 +204,8 @@ def _variances(
 ) -> Floats | None:
     """Return the variances of an objective's values on the surrogate's scale, or ``None``.
 
-    They are known if the objective is a single metric and every trial has its standard error.
+    They are known if the objective is a single metric and every trial has the metric's standard
+    error.
     """
     metric, factor = bare_metric(objective.expression.node)
     kept = [trial for trial, ok in zip(trials, done, strict=True) if ok]

@@ -22,7 +22,7 @@ def select_trials(problem: Problem, trials: Sequence[Trial], most: int = MOST) -
 
     The subset is the first trials, the best fronts and an evenly spaced sample of the rest. The
     first trials define the reference point. The best fronts act as a trust region: the next design
-    should join them, so the model need not be accurate far behind. Infeasible trials and those
+    should join them, so the model need not be accurate far from them. Infeasible trials and trials
     without metrics belong to the rest.
 
     Args:

@@ -1,4 +1,4 @@
-"""Expected improvement of a user's utility, learnt from answers on pairs of finished trials."""
+"""Expected improvement of a user's utility, learnt from comparisons of pairs of finished trials."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LossScale:
 class UtilityImprovement:
     """Expected improvement of the learnt utility over the best design known.
 
-    The expectation is over the posterior of the losses and that of the utility function.
+    The expectation is over the posterior of the losses and the posterior of the utility function.
 
     Source:
         Astudillo, Frazier: Multi-attribute Bayesian Optimization with Interactive Preference
@@ -110,8 +110,8 @@ class UtilityImprovement:
     ) -> Floats:
         """Return the expected improvement by each of n measurements, (n,).
 
-        A part is the values of the parameters that the measurement reads; it is worth as much as
-        its best completion. Of a long conditional front an even sample is used.
+        A part is the values of the parameters that the measurement reads; its value is that of the
+        best design that has them. Of a long conditional front, an even sample is used.
         """
         found = np.zeros(len(groups))
         rows = np.flatnonzero(groups >= 0)

@@ -31,9 +31,9 @@ class Select(Protocol):
 class Ranked:
     """Survival rule: a method's selection of feasible designs, then infeasible designs.
 
-    The latter fill the remaining places by increasing constraint violation. Mates are winners of
-    binary tournaments, by smaller violation, then by the selection's merit; ties are broken at
-    random.
+    Infeasible designs fill the remaining places of the population by increasing constraint
+    violation. Mates are winners of binary tournaments, by smaller violation, then by the
+    selection's merit; ties are broken at random.
 
     Args:
         select: selection of the method.

@@ -65,7 +65,7 @@ class FrontShape:
         self,
         front: Floats,  # (n, m), the front that the shape was estimated from
     ) -> Floats:
-        """Score how much each member adds to the front's diversity, (n,); the extremes: infinity.
+        """Score how much each member adds to the front's diversity, (n,); infinite for extremes.
 
         Members are scored greedily: the next is the one with the largest sum of distances to its
         two nearest members scored so far. That sum is its score; distances are divided by the
@@ -147,7 +147,7 @@ def _power(
 ) -> float:
     """Return the power p at which the p-norm of the front's central member is one.
 
-    This is the non-extreme member nearest to the ideal point; without one, the power is 1.
+    The central member is the non-extreme member nearest to the ideal point; without one, p is 1.
     """
     inner = np.delete(points, ends, axis=0)
     if not len(inner):

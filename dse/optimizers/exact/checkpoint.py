@@ -112,8 +112,8 @@ def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint
 def _key(problem: Problem, size: int) -> str:
     """Return a hash of what determines the result: space, formulas and evaluators.
 
-    The problem's identity names the evaluators; their results for some designs are hashed too, to
-    detect changed code.
+    The problem's identity names the evaluators. Their results for some designs are hashed too, to
+    detect changes of their code.
     """
     total = problem.space.count() or 0
     places = np.linspace(0, total - 1, min(total, _PROBES)).astype(np.int64)

@@ -22,10 +22,11 @@ LISTED = 20_000_000
 def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
     """Count designs with metrics, failed and infeasible ones, from each parameter group's counts.
 
-    A group is a set of parameters that no rule or metric couples to the others. A design combines
-    one value combination from each group. It has metrics if each of these has, and cannot exist if
-    one of them cannot. If a formula may be undefined although all metrics are known, the designs
-    are enumerated; of more than :data:`LISTED`, the count of failed ones is a lower bound.
+    A group is a set of parameters that no rule or metric couples to the others. A design consists
+    of one value combination from each group. It has metrics if each of its combinations has, and
+    cannot exist if one of them cannot. If a formula may be undefined although all metrics are
+    known, the designs are enumerated; if there are more than :data:`LISTED`, the count of failed
+    designs is a lower bound.
 
     Args:
         problem: problem to count.

@@ -1,8 +1,8 @@
 """Pruning of value combinations that are dominated whatever the other groups choose.
 
-A group is a set of parameters that no rule or metric couples to the others. A part below is a
-subexpression of an objective or limit that reads parameters or metrics of one group only; a row is
-a combination of that group's values. The proof is in ``docs/decisions/0011-decompose.md``.
+A group is a set of parameters that no rule or metric couples to the others. In this module, a part
+is a subexpression of an objective or limit that reads parameters or metrics of one group only, and
+a row is a combination of that group's values. The proof is in ``docs/decisions/0011-decompose.md``.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> boo
 
 
 def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
-    """Return whether the formulas rise or fall with each subexpression of a parameter group.
+    """Return whether the formulas rise or fall with each of their one-group subexpressions.
 
-    These are the largest subexpressions that read one parameter group only.
+    These are the largest subexpressions that read a single parameter group.
 
     Args:
         formulas: formulas to minimise.
@@ -113,10 +113,10 @@ def _home(part: Node, groups: Groups) -> int:
 def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
     """Return a group's subexpressions as columns to minimise, (n, c), and a mask, (n,).
 
-    The n rows are the group's value combinations. A subexpression with which the formulas neither
-    only rise nor only fall must be equal in a dominating combination, so it makes two columns of
-    opposite sign. Otherwise a combination in which it is missing has no objective value, and its
-    mask is false.
+    The n rows are the group's value combinations. If the formulas neither only rise nor only fall
+    with a subexpression, a dominating combination must have an equal value of it; it then gives two
+    columns of opposite sign. If the formulas only rise or only fall with it, a combination in which
+    it has no value has no objective value either: the mask is false there.
     """
     columns, possible = list[Floats](), np.ones(len(asked), dtype=bool)
     for part, trend in trends.items():

@@ -98,7 +98,7 @@ def _coverage(problem: Problem, found: RunningFront, designs: list[Design]) -> C
 def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -> str:
     """Return a sentence on how many of the searched designs are feasible.
 
-    It is empty without limits or designs.
+    The sentence is empty if there are no limits or no designs.
 
     Args:
         problem: problem that was searched.
@@ -115,7 +115,7 @@ def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -
 class _Search:
     """Enumeration of the designs that a checkpoint does not record as searched.
 
-    It writes checkpoints of its own.
+    The search writes checkpoints as it proceeds.
     """
 
     def __init__(

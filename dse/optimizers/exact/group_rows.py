@@ -30,7 +30,7 @@ _DRAWS = (1_024, 65_536)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """Numbers of value combinations of a parameter group: with metrics, and failed.
+    """Numbers of value combinations of a parameter group that have metrics, and that failed.
 
     The remaining combinations cannot exist. In a group that no formula or evaluator reads, one
     combination is evaluated and counts for all.
@@ -108,7 +108,7 @@ class Pairs:
 class NothingPossibleError(StudyError):
     """Raised if no design with metrics was found.
 
-    The evaluation of one parameter group needs such a design: all other groups keep its values.
+    The evaluation of one parameter group needs such a design, whose values all other groups keep.
     """
 
 

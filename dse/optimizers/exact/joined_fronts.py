@@ -57,8 +57,8 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningF
 def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends) -> list[Piece]:
     """Join and prune the value combinations of two groups, so that one group fewer is left.
 
-    Of the pairs of groups that one subexpression of a formula reads, the pair is taken that leaves
-    the fewest subexpressions to compare.
+    Among the pairs of groups that one subexpression of a formula reads, the pair is joined that
+    leaves the fewest subexpressions to compare.
     """
     groups = groups_in(pieces)
 

@@ -18,7 +18,7 @@ _AS_LARGEST = 2.0
 class Magnitude:
     """Non-decreasing map: values divided by ``scale``, then clipped to plus or minus ``most``.
 
-    It keeps signs, so that a violated limit stays violated and a kept one kept.
+    It keeps signs, so that a violated limit stays violated and a satisfied limit satisfied.
     """
 
     scale: float = 1.0
@@ -28,9 +28,9 @@ class Magnitude:
     def of(values: Floats, *, also: float = 0.0) -> Magnitude:
         """Choose the map for these values; the identity if all are within :data:`LARGE`.
 
-        Otherwise, values above that magnitude are taken for penalties and clipped to twice the
-        largest of the others. If fewer than two others exist, all values are divided by the
-        largest.
+        Otherwise, values above that magnitude are assumed to be penalties and clipped to twice the
+        largest of the other values. If there are fewer than two other values, all values are
+        divided by the largest.
 
         Args:
             values: (n,); only finite ones are used.

@@ -16,7 +16,7 @@ from dse.core.expressions.expression import Expression
 
 
 class Trend(Flag):
-    """Direction in which a formula moves as a subexpression grows; EITHER if mixed or unknown."""
+    """Direction in which a formula changes as a subexpression grows; EITHER if mixed or unknown."""
 
     NONE = 0
     RISES = 1
@@ -54,9 +54,9 @@ def course(node: syntax.Node, parts: Mapping[syntax.Node, tuple[float, float]]) 
     """Return bounds and trends of a formula, given the ranges of its subexpressions.
 
     Every name in the formula must be in one of these subexpressions (parts). If the formula rises
-    or falls with a part, it is a number only where the part is. Powers and logarithms of values
-    that depend on several parts are assumed to be monotone, although rounding of the last digit may
-    not be.
+    or falls with a part, it has a value only where the part has one. Powers and logarithms of
+    values that depend on several parts are assumed to be monotone, although the rounding of their
+    last digit may not be.
     """
     if node in parts:
         return MonotoneRange(*parts[node], {node: Trend.RISES}).definite
@@ -107,9 +107,9 @@ def parts_of(node: syntax.Node, group_of: Mapping[str, int]) -> list[syntax.Node
 
 
 def merge_trends(*every: Trends) -> Trends:
-    """Return the trend in each subexpression that several formulas have in common.
+    """Return the trend that several formulas have in common in each subexpression.
 
-    It is EITHER where they differ.
+    It is EITHER where the formulas' trends differ.
     """
     found: dict[syntax.Node, Trend] = {}
     for trends in every:

@@ -17,7 +17,7 @@ Part = tuple[int, int, Floats]
 def serve(handle: int) -> None:
     """Receive a pickled problem, then search each received index range and send its result.
 
-    An exception is sent as a text and ends the worker.
+    An exception is sent as a string and ends the worker.
 
     Args:
         handle: file descriptor of the worker's pipe to its driver.

@@ -22,11 +22,11 @@ def _nowhere() -> Ints:
 class RunningFront:
     """Front and counts of the designs in a range of the enumeration.
 
-    ``places`` are the enumeration indices of the front. Of designs with equal losses the first of
-    the enumeration is kept, so that ranges may be joined in any order. ``least`` is the index of
-    the design with the least ``violation``, if no design is feasible. ``impossible`` counts designs
-    that cannot exist, ``failed`` the others without a value; ``lost`` is the index of the first
-    that failed, or -1.
+    ``places`` are the enumeration indices of the front's designs. Of designs with equal losses the
+    first of the enumeration is kept, so that ranges may be joined in any order. If no design is
+    feasible, ``least`` is the index of the design with the least ``violation``. ``impossible``
+    counts designs that cannot exist, ``failed`` the other designs without a value; ``lost`` is the
+    index of the first failed design, or -1.
     """
 
     losses: Floats  # (k, m)
@@ -112,7 +112,7 @@ def _unbeaten(
     """Return the indices of designs that a few known losses (beaters) do not dominate.
 
     This is a pre-filter of the non-dominated sort. The beaters that dominate most of a sample of
-    the designs are applied first, each to the designs that the earlier ones left.
+    the designs are applied first, each to the designs that earlier beaters do not dominate.
     """
     left = np.arange(len(losses))
     if not len(losses) or not len(beaters):

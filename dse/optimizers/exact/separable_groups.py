@@ -33,9 +33,9 @@ class SeparableGroup:
 def groups_of(problem: Problem) -> list[SeparableGroup]:
     """Return the finest partition of parameters such that each modelled metric reads one group.
 
-    Rules couple no two groups either. Metrics outside objectives and limits count too, since their
-    evaluators may declare a design infeasible. Metrics that read no parameter belong to the first
-    group.
+    No rule couples two groups, either. Metrics that no objective or limit reads count, too, since
+    their evaluators may declare a design infeasible. Metrics that read no parameter belong to the
+    first group.
     """
     components = problem.space.legal.components
     root = list(range(len(components)))

@@ -31,7 +31,7 @@ _EQUAL = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Modelled losses that the value combinations of each part add, at fixed free parameters.
+    """Modelled losses that each part's value combinations add, for fixed values of free parameters.
 
     ``exact`` states whether the modelled losses are sums over the parts.
     """
@@ -78,7 +78,7 @@ class BeliefFront:
         return self._space.designs(np.unique(np.vstack(found), axis=0))
 
     def _likely(self, front: SumFront, chances: Callable[[Batch], Floats]) -> SumFront:
-        """Return the members of a front that may keep the limits, or else the likeliest ones."""
+        """Return the members of a front that may satisfy the limits, or else the likeliest to."""
         chance = chances(self._space.designs(front.rows))
         least = min(_LIKELY, float(np.sort(chance)[-_CANDIDATES:][0]))
         keep = np.flatnonzero(chance >= least)
@@ -109,7 +109,7 @@ class BeliefFront:
         return Context(tables=tables, exact=bool((gap <= _EQUAL * width).all()))
 
     def _known_losses(self, batch: Batch, free: Batch) -> Floats:
-        """Return the modelled losses of designs with the free parameters of another, (n, b)."""
+        """Return the modelled losses, (n, b), of designs with another design's free parameters."""
         problem, roles = self._space.problem, self._space.roles
         if roles.free:
             many = free.take(np.zeros(len(batch), dtype=np.int64))

@@ -40,8 +40,8 @@ class SumFront:
 def front_of_sums(tables: Sequence[Floats]) -> SumFront:
     """Return the non-dominated sums of one row from each table; of equal sums, the first.
 
-    Partial sums are pruned after each part: a partial sum that another one dominates stays
-    dominated whatever rows are added to both, so that nothing of the front is lost.
+    Partial sums are pruned after each part. A partial sum that another one dominates stays
+    dominated whatever rows are added to both, so that no member of the front is lost.
 
     Args:
         tables: the losses that each value combination of a part adds, (rows, m) for each part.
@@ -85,7 +85,7 @@ def _unbeaten(losses: Floats) -> Ints:
 
 
 def _even_rows(sums: Floats, most: int) -> Ints:
-    """Return the indices of ``most`` sums that are evenly spaced along the first loss's ranks."""
+    """Return the indices of ``most`` sums whose ranks in the first loss are evenly spaced."""
     order = np.argsort(sums[:, 0], kind="stable")
     places = np.unique(np.linspace(0, len(sums) - 1, most).round().astype(np.int64))
     return np.asarray(order[places])

@@ -26,7 +26,7 @@ _DRAWS = 1_024
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Part of a separable metric: components of the space whose parameters go together.
+    """Part of a separable metric: components of the space that together make one summand.
 
     ``components`` are indices into the components of the space.
     """
@@ -145,7 +145,7 @@ def part_space(
 
 
 def _join(places: Sequence[int], tied: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the finest partition of the places in which those tied together are in one set."""
+    """Return the finest partition of the indices ``places`` that keeps tied indices together."""
     found = [{place} for place in places]
     for own in tied:
         meeting = [one for one in found if one & set(own)]
@@ -175,8 +175,8 @@ def features_of(space: PartSpace, separable: Separable) -> tuple[list[int], list
     """Return the part of each feature of a declared sum, and its value in each row of the part.
 
     Returns:
-        The index of the part of each feature, and its values in the rows of that part, from 0 and
-        scaled such that the largest range of a feature is 1.
+        The index of the part of each feature, and the feature's values in the rows of that part.
+        The values start at 0, and are scaled such that the largest range of a feature is 1.
     """
     if separable.by:
         places, tables = _changes_of(space, separable)

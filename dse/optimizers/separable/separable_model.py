@@ -34,10 +34,10 @@ class SeparableModel:
 
     Attributes:
         space: the parts and the value combinations of each.
-        inputs: for each objective or limit, by :func:`key_of_formula`, the inputs of the surrogates
-            that may fit: one if its metric is declared separable, else one for each modelled metric
+        inputs: for each objective or limit, by :func:`key_of_formula`, the inputs of the candidate
+            surrogates: one if its metric is declared separable, else one for each modelled metric
             that may be its feature, and one without features.
-        declared: the keys of those that are declared separable.
+        declared: the keys of the objectives and limits that are declared separable.
     """
 
     space: PartSpace
@@ -77,7 +77,7 @@ class SeparableModel:
     def ends(self) -> Batch:
         """First designs: all features at their least, and all at their largest.
 
-        They are usually the ends of the front. There are none if no part has a feature.
+        These designs are usually the ends of the front. There are none if no part has a feature.
         """
         own = self._featured
         if own is None or not own.tables:
@@ -97,8 +97,8 @@ class SeparableModel:
     def open_ends(self, attempted: Batch) -> Batch:
         """Return those of the designs :attr:`ends` whose values are not known yet.
 
-        A value is known if it follows from the designs measured already, up to ``_KNOWN`` of its
-        prior variance, if the sensitivities are independent.
+        A value counts as known if the measured designs reduce its variance to at most ``_KNOWN``
+        times the prior variance, assuming independent sensitivities.
 
         Args:
             attempted: designs that were or are being measured.
@@ -121,7 +121,7 @@ class SeparableModel:
 
 
 def key_of_formula(expression: Expression) -> str:
-    """Return the key of an objective's or a limit's formula; a limit's text may be ambiguous."""
+    """Return a key that identifies the formula of an objective or a limit, unlike its text."""
     return repr(expression.node)
 
 

@@ -26,7 +26,7 @@ from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 
 class SeparableSearch:
-    """Search with surrogates that are sums of parts; without declared or found sums, a no-op.
+    """Search with surrogates that are sums of parts; without such sums it does nothing.
 
     Args:
         problem: problem to optimise.
@@ -135,6 +135,6 @@ def _sums_in(
 
 
 def _rise_together(effects: Sequence[Floats], others: Sequence[Floats]) -> bool:
-    """Return whether two sums of parts rise with the same rows, by their correlation."""
+    """Return whether two sums of parts rise with the same rows, as their correlation shows."""
     pairs = zip(effects, others, strict=True)
     return sum(float((one - one.mean()) @ (two - two.mean())) for one, two in pairs) > 0

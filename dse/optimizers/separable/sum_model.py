@@ -1,4 +1,4 @@
-"""Surrogate of a separable metric: inputs with features, and the fitted process with its warp."""
+"""Surrogate of a separable metric: inputs with features, a process and its output transform."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ class SumPredictor:
         *,
         spread: Floats | None = None,
     ) -> SumPredictor:
-        """Fit a sum with each allowed warp; return the best by leave-one-out density.
+        """Fit a sum with each allowed output transform; return the best by leave-one-out density.
 
         Args:
             points: (n, c + features), inputs.
             losses: (n,).
             layout: layout of the inputs.
-            kinds: warps to try.
+            kinds: output transforms to try.
             spread: (n,), standard errors of the losses.
         """
         found = [_fit(points, losses, layout, kind, spread) for kind in kinds]

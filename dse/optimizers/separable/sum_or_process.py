@@ -1,4 +1,4 @@
-"""Choice, per objective, between a sum of parts and a Gaussian process without that prior."""
+"""Choice, per objective, between a sum of parts and a Gaussian process without that structure."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _FOUND_MARGIN = 3.0
 class ModelScores:
     """Comparison of both models of an objective by leave-one-out log density.
 
-    ``compared`` counts the measurements that both predict; the first two, all features at their
-    least or largest, are left out, as to predict them is to extrapolate. ``declared`` states
-    whether the user or the evaluator declared the sum.
+    ``compared`` counts the measurements that both models predict. The first two measurements, with
+    all features at their least or largest, are left out, because predicting them is extrapolation.
+    ``declared`` states whether the user or the evaluator declared the sum.
     """
 
     is_sum: bool

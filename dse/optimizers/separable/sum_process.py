@@ -57,9 +57,10 @@ class SumProcess:
     The value is a constant, plus a common sensitivity times the sum of the features, plus a
     Gaussian process with four independent terms: deviations of the sensitivity of each feature,
     relative deviations of the values of each parameter, interactions (Matern 5/2 over all
-    parameters) in proportion to the sum of the features, and noise. So what is learnt vanishes, as
-    the features do, where nothing is changed. The constant and the common sensitivity are estimated
-    by generalised least squares, the variances of the four terms by maximum posterior density.
+    parameters) in proportion to the sum of the features, and noise. All terms but the noise vanish
+    where the features do, that is, where nothing is changed. The constant and the common
+    sensitivity are estimated by generalised least squares, the variances of the four terms by
+    maximum posterior density.
 
     Source:
         Rasmussen, Williams: Gaussian Processes for Machine Learning, 2006, section 2.7 (explicit
@@ -136,7 +137,7 @@ class SumProcess:
         return means, np.sqrt(variances)
 
     def _some(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance at a chunk of points, with that of the trend."""
+        """Return mean and variance at a chunk of points; the trend's variance is included."""
         cut, seen = self.layout.coordinates, self.points
         features = points[:, cut:]
         cross = np.tensordot(np.exp(self.hyper[:3]), self._covariances(points, seen), axes=1)
@@ -263,7 +264,7 @@ def _scales(points: Floats, layout: SumLayout) -> Floats:
 
 
 def _kernels(points: Floats, layout: SumLayout) -> tuple[Array, Floats]:
-    """Return the kernels of the terms but for the noise, (3, n, n), and the trend's basis."""
+    """Return the kernels of all terms except the noise, (3, n, n), and the trend's basis."""
     own, features = points[:, : layout.coordinates], points[:, layout.coordinates :]
     scales, size = _scales(points, layout), _size(points[:, layout.coordinates :])
     joint = matern(block_gaps(own, layout.owners, len(layout.alone)).sum(axis=0) / layout.length**2)

@@ -16,7 +16,7 @@ from dse.core.values import Floats, Mask
 def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
     """Return each trial's total constraint violation, (n,): 0 if feasible.
 
-    It is infinite without metrics.
+    The violation of a trial without metrics is infinite.
     """
     return weigh_trials(problem, trials)[1]
 
@@ -24,7 +24,7 @@ def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
 def weigh_trials(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
     """Return the trials' losses, (n, m), and total constraint violations, (n,).
 
-    A violation is 0 if feasible, and infinite without metrics.
+    The violation is 0 for a feasible trial and infinite for a trial without metrics.
     """
     columns = problem.columns(trials)
     losses = problem.losses(columns, len(trials))
@@ -34,7 +34,7 @@ def weigh_trials(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Flo
 
 
 def known_violations(problem: Problem, batch: Batch) -> Floats:
-    """Return summed violations of the modelled limits, (n,); infinite without a metric value."""
+    """Return each design's summed violation of modelled limits, (n,); infinite without a value."""
     known = problem.known(batch)
     columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
     slacks = [limit.slacks(columns, len(batch)) for limit in _find_modelled_limits(problem)]

@@ -22,7 +22,8 @@ _DRY_BLOCKS = 4
 class EvenSequence:
     """Legal designs at the points of a scrambled Sobol sequence, each once.
 
-    It depends on the problem alone. Designs are cached, so that repeated queries cost nothing.
+    The sequence depends on the problem alone. Designs are cached, so that repeated queries cost
+    nothing.
 
     Args:
         problem: problem whose space and seed define the sequence.

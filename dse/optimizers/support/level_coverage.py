@@ -113,8 +113,8 @@ class LevelCoverage:
 def first_parts(space: DesignSpace, names: frozenset[str]) -> int:
     """Return the number of space-filling designs before the first model: 6 to 20.
 
-    It is one per parameter in ``names``, or :data:`ENOUGH` per value of a categorical one of them,
-    whichever is more, within these bounds.
+    The number is one per parameter in ``names`` or, if this is more, :data:`ENOUGH` per value of a
+    categorical parameter among them, within these bounds.
     """
     own = [p for p in space.parameters if p.name in names]
     levels = [len(p.values) for p in own if isinstance(p, Choice)]
@@ -124,7 +124,9 @@ def first_parts(space: DesignSpace, names: frozenset[str]) -> int:
 def order_by_coverage(
     coverage: LevelCoverage, candidates: Batch, attempted: Batch, count: int
 ) -> Ints:
-    """Return the indices of up to ``count`` candidates that cover most lacking levels, greedily.
+    """Return the indices of up to ``count`` candidates that cover the most lacking levels.
+
+    They are chosen greedily.
 
     Ties go to the earlier candidate, so that a space without levels keeps the candidates' order.
 
@@ -147,7 +149,7 @@ def order_by_coverage(
 
 
 def _find_levels(space: DesignSpace, names: frozenset[str]) -> tuple[tuple[str, Value], ...]:
-    """Return the levels of categorical and branching parameters; none of too large domains."""
+    """Return the levels of categorical and branching parameters, except of large domains."""
     deciding = frozenset[str]().union(*(rule.names for rule in space.conditions.values()))
     found: list[tuple[str, Value]] = []
     for parameter in space.parameters:
