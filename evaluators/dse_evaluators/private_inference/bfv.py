@@ -118,8 +118,8 @@ class Bfv(
         three runs is within .27 bits and each run within .44; on 12 drawn layers within .18 and
         .25. Time, on a machine with much other load, by unit times measured between the rounds of
         each layer: 15.4 % below to 9.5 % above for the 12 pairs, and within 15 % for nine of the
-        12 drawn layers, 30 % below to 47 % above for all. By the shipped times, the least of rounds on
-        that machine, 2 to 23 % below, and within 15 % for nine of the 12 pairs.
+        12 drawn layers, 30 % below to 47 % above for all. By the shipped times, the least of rounds
+        on that machine, 2 to 23 % below, and within 15 % for nine of the 12 pairs.
 
     Source:
         Fan, Vercauteren: Somewhat Practical Fully Homomorphic Encryption, 2012. Albrecht et al.:
