@@ -83,6 +83,7 @@ FAST = frozenset(
         "s3",
         "smaug",
         "snell",
+        "energy_of_reasoning",
         "superpipeline",
         "ttspm",
         "xpu_athalon",

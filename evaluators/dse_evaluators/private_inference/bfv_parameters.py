@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from functools import cache
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 
-from dse.core.values import Floats
+from dse.core.values import Floats, Ints
 
 RINGS = (2048, 4096, 8192, 16384, 32768)
 
@@ -29,6 +32,10 @@ Source:
     microsoft/SEAL, native/src/seal/util/rlwe.cpp: sample_poly_cbd.
 """
 
+_NOISE = Path(__file__).with_name("bfv_largest_noise.csv")
+_SHARE_STEP = 0.15
+"""Step of the shares in the columns of that table, from 0."""
+
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 
@@ -41,13 +48,16 @@ def fresh_variance(ring: Floats) -> Floats:
     return (2.0 * ring / 3.0 + 2.0) / 12.0
 
 
-def switch_variance(ring: Floats, data_primes: Floats) -> Floats:
-    """Return the variance that a key switch adds, if all primes have the same width.
+def switch_variance(ring: Floats, data_primes: Floats) -> tuple[Floats, Floats]:
+    """Return the variance that a key switch adds: independent coefficients, and a random walk.
 
     Each digit is uniform below a prime and multiplied by an error; the sum over the digits is
-    divided by the key-switching prime and rounded.
+    divided by the key-switching prime and rounded. The mean of the digits times the errors is a
+    random walk over the coefficients; what differs from the mean has a third of its variance. All
+    primes have the same width.
     """
-    return data_primes * ring * ERROR_VARIANCE / 3.0 + (2.0 * ring / 3.0 + 1.0) / 12.0
+    digits = data_primes * ring * ERROR_VARIANCE / 12.0
+    return digits + (2.0 * ring / 3.0 + 1.0) / 12.0, 3.0 * digits
 
 
 def product_factor(ring: Floats, plain_log2: Floats) -> Floats:
@@ -58,14 +68,44 @@ def product_factor(ring: Floats, plain_log2: Floats) -> Floats:
     return ring * np.exp2(2.0 * plain_log2) / 12.0
 
 
-def largest_noise(ring: Floats) -> Floats:
-    """Return the expected largest of n normal coefficients, in standard deviations.
+def largest_noise(place: Ints, walk_share: Floats, parts: Floats, outputs: Floats) -> Floats:
+    """Return the expected log2 of the largest coefficient, in standard deviations of the noise.
+
+    Args:
+        place: place of the ring dimension in :data:`RINGS`, (n,).
+        walk_share: share of the variance that is a random walk over the coefficients, (n,).
+        parts: differently rotated walks that are added, (n,).
+        outputs: ciphertexts of which the largest coefficient counts, (n,).
 
     Source:
-        Cramer: Mathematical Methods of Statistics, 1946, section 28.6.
+        Drawn by ``benchmarks/bfv_noise_table.py``; linear between the drawn shares, and between the
+        logarithms of the numbers.
     """
-    wide = np.sqrt(2.0 * np.log(2.0 * ring))
-    return wide - (np.log(np.log(2.0 * ring)) + np.log(4.0 * np.pi) - 2.0 * 0.5772) / (2.0 * wide)
+    table = _noise_table()
+    axes = (np.log2(outputs) / 2.0, np.log2(parts), walk_share / _SHARE_STEP)
+    found = np.zeros(len(place))
+    sides = [_find_sides(axis, size) for axis, size in zip(axes, table.shape[1:], strict=True)]
+    for (one, p), (two, q), (three, r) in product(*sides):
+        found += table[place, one, two, three] * (p * q * r)
+    return found
+
+
+def _find_sides(axis: Floats, size: int) -> tuple[tuple[Ints, Floats], tuple[Ints, Floats]]:
+    """Return the places beside each position on an axis, and their weights."""
+    position = np.clip(axis, 0.0, size - 1.0)
+    below = np.minimum(position.astype(np.int64), size - 2)
+    weight = position - below
+    return (below, 1.0 - weight), (below + 1, weight)
+
+
+@cache
+def _noise_table() -> Floats:
+    """Return the table of :func:`largest_noise`, (rings, outputs, parts, shares)."""
+    with _NOISE.open(encoding="utf-8", newline="") as file:
+        rows = [[float(cell) for cell in row] for row in list(csv.reader(file))[1:]]
+    outputs, parts = ({row[place] for row in rows} for place in (1, 2))
+    values = np.array([row[3:] for row in rows])
+    return values.reshape(len(RINGS), len(outputs), len(parts), -1)
 
 
 @cache

@@ -29,7 +29,7 @@ _METRICS = (
 )
 
 
-class BfvRun(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="1", kind="measured"):
+class BfvRun(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="2", kind="measured"):
     """Time and noise budget of one layer under BFV encryption, run on SEAL with drawn integers.
 
     Weights and inputs are drawn, packed and encrypted; the layer runs in the chosen schedule on one
@@ -38,7 +38,8 @@ class BfvRun(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="1", ki
 
     Args:
         workload, layer, shape: as for ``private.bfv``, but one layer.
-        repeats: runs of a design; the latency is their median, the noise budget the least.
+        repeats: runs of a design; the latency is their median, the noise budget the least, to 1/64
+            of a bit, and in SEAL's whole bits below 2.
         seed: seed of the drawn integers; keys and errors are drawn anew in each run.
 
     Inputs:

@@ -88,6 +88,8 @@ class OperationCounts:
         from_ntt: inverse transforms, likewise.
         summed: products that are added to one output.
         switched_before: key switches before products, over all products of one output.
+        turned_before: those of them after which the row is rotated once more.
+        parts: sums of products of one output that are rotated differently.
         switched_after: key switches after products, over one output.
         inputs: ciphertexts of the layer's input.
         outputs: ciphertexts of the layer's output.
@@ -101,6 +103,8 @@ class OperationCounts:
     from_ntt: int
     summed: int
     switched_before: int
+    turned_before: int
+    parts: int
     switched_after: int
     inputs: int
     outputs: int
@@ -204,8 +208,12 @@ def _rotate_then_multiply(packing: Packing) -> OperationCounts:
         rotations=turned + swapped,
         to_ntt=copies,
         from_ntt=packing.outputs,
-        before=before,
-        after=np.zeros(packing.outputs, dtype=np.int64),
+        switches=_Switches(
+            before=before,
+            turned=rows[:, 2] * (offsets - (rows[:, 3] == 0)),
+            parts=np.ones(packing.outputs, dtype=np.int64),
+            after=np.zeros(packing.outputs, dtype=np.int64),
+        ),
         keys=_distinct_turns(packing, sources) + bool(swapped),
     )
 
@@ -221,8 +229,12 @@ def _multiply_then_rotate(packing: Packing) -> OperationCounts:
         rotations=int(after.sum()),
         to_ntt=packing.inputs,
         from_ntt=len(results) * offsets,
-        before=np.zeros(len(packing.diagonals), dtype=np.int64),
-        after=after,
+        switches=_Switches(
+            before=np.zeros(len(packing.diagonals), dtype=np.int64),
+            turned=np.zeros(len(packing.diagonals), dtype=np.int64),
+            parts=np.ones(packing.outputs, dtype=np.int64),
+            after=after,
+        ),
         keys=_distinct_turns(packing, results) + bool(_has_swap(packing, results).any()),
     )
 
@@ -238,8 +250,12 @@ def _count_mixed(packing: Packing) -> OperationCounts:
         rotations=packing.inputs * (offsets - 1) + int(after.sum()),
         to_ntt=packing.inputs * offsets,
         from_ntt=len(results),
-        before=np.full(len(packing.diagonals), offsets - 1),
-        after=after,
+        switches=_Switches(
+            before=np.full(len(packing.diagonals), offsets - 1),
+            turned=np.zeros(len(packing.diagonals), dtype=np.int64),
+            parts=np.bincount(results[:, 0], minlength=packing.outputs),
+            after=after,
+        ),
         keys=offsets - 1 + shifts + bool(_has_swap(packing, results).any()),
     )
 
@@ -249,14 +265,23 @@ _COUNTS = dict(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Switches:
+    """Key switches before products, by diagonal, and of sums of products, by output."""
+
+    before: Ints
+    turned: Ints
+    parts: Ints
+    after: Ints
+
+
 def _counts(
     packing: Packing,
     *,
     rotations: int,
     to_ntt: int,
     from_ntt: int,
-    before: Ints,
-    after: Ints,
+    switches: _Switches,
     keys: int,
 ) -> OperationCounts:
     """Return the counts of all pieces of the image, with the noise of the worst output."""
@@ -270,8 +295,10 @@ def _counts(
         to_ntt=to_ntt * pieces,
         from_ntt=from_ntt * pieces,
         summed=int(summed.max()),
-        switched_before=int(np.bincount(rows[:, 0], before, outputs).max()),
-        switched_after=int(after.max()),
+        switched_before=int(np.bincount(rows[:, 0], switches.before, outputs).max()),
+        turned_before=int(np.bincount(rows[:, 0], switches.turned, outputs).max()),
+        parts=int(switches.parts.max()),
+        switched_after=int(switches.after.max()),
         inputs=packing.inputs * pieces,
         outputs=outputs * pieces,
         keys=keys,

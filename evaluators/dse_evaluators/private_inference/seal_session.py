@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log2
 from typing import Any
 
 from dse.errors import InfeasibleError
@@ -17,6 +18,10 @@ class BfvParameters:
     data_primes: int
     prime_bits: int
     plain_bits: int
+
+
+_FRACTION_BITS = 6
+"""Budgets are measured to 1/64 of a bit."""
 
 
 class SealSession:
@@ -100,6 +105,25 @@ class SealSession:
     def budget(self, ciphertext: Any) -> int:
         """Return the bits of noise budget that are left; 0 if decryption may be wrong."""
         return int(self.decryptor.invariant_noise_budget(ciphertext))
+
+    def measure_budget(self, ciphertext: Any) -> float:
+        """Return the noise budget to a fraction of a bit, or SEAL's whole bits if few are left.
+
+        A product with a whole number c makes the noise exactly c times larger. The c at which
+        SEAL's reading falls by a bit states the part of a bit that the reading leaves out.
+        """
+        read = self.budget(ciphertext)
+        steps = 1 << min(max(read - 1, 0), _FRACTION_BITS)
+
+        def falls(count: int) -> bool:
+            product = self.multiply(ciphertext, self.api.Plaintext(f"{count:X}"))
+            return self.budget(product) < read - (steps.bit_length() - 1)
+
+        low, high = steps, 2 * steps  # the reading has fallen by a bit more at 2 * steps
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if falls(middle) else (middle, high)
+        return read + log2((low + high) / 2 / steps) if steps > 1 else float(read)
 
     def decrypt(self, ciphertext: Any) -> list[int]:
         """Return the signed integers of all slots."""

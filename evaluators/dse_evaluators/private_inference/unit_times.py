@@ -17,10 +17,7 @@ OPERATIONS = ("rotation", "addition", "product", "product_ntt", "to_ntt", "from_
 COLUMNS = ("ring", "data_primes", *(f"{name}_s" for name in OPERATIONS))
 
 SHIPPED = Path(__file__).with_name("bfv_unit_times.csv")
-"""Times of SEAL 4 by tenseal 0.3.18, on one core of an AMD EPYC with operands in the cache.
-
-Layers took 12 to 30 % longer on the same machine under other load.
-"""
+"""CPU seconds of SEAL 4 by tenseal 0.3.18, on one core of an Intel Xeon, the least of rounds."""
 
 _MEND = "python -m dse_evaluators.private_inference.measure_unit_times times.csv"
 
