@@ -13,7 +13,7 @@ from dse_evaluators.faults.stored_layer import StoredLayer
 from dse_evaluators.formats.arrays import Single
 
 MOST_WEIGHTS = 1 << 18
-"""Weights of a layer whose flips are all classified; of a larger layer, so many are drawn."""
+"""Weights of a layer whose flips are all classified; of a larger layer, this many are drawn."""
 
 _FLIPS_IN_STRATUM = 5  # of a proportional sample: so many strata that each can have two of these
 _LEAST, _MOST = -40, 20  # half octaves of a change, relative to the largest weight
