@@ -411,6 +411,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
+    if asked.what == "intervals" and asked.layers is None:
+        asked.layers = _LAYERS
     benchmarks[asked.what](asked)
 
 

@@ -13,9 +13,9 @@ from dse_evaluators.faults.stored_layer import StoredLayer
 from dse_evaluators.formats.arrays import Single
 
 MOST_WEIGHTS = 1 << 18
-"""Weights of a layer whose flips are all classified; of a larger layer, so many are drawn."""
+"""Weights of a layer whose flips are all classified; of a larger layer, this many are drawn."""
 
-_FLIPS_IN_STRATUM = 5  # of a proportional sample: so many strata that each can have two of these
+_FLIPS_IN_STRATUM = 5  # of a proportional sample: so that each stratum has some
 _LEAST, _MOST = -40, 20  # half octaves of a change, relative to the largest weight
 _PILOT = 5  # the reciprocal of its share of the flips
 _PROPORTIONAL = 0.3  # of the flips after the pilot sample
@@ -153,7 +153,7 @@ def positions(mask: int) -> NDArray[np.uint64]:
 
 
 def _merge(sizes: Ints, most: int) -> Ints:
-    """Return the sizes of neighbouring classes joined to at most so many, each large enough."""
+    """Return the sizes of neighbouring classes joined to at most ``most``, each large enough."""
     least = sizes.sum() / max(most, 1)
     found: list[int] = []
     waiting = 0
