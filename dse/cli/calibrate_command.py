@@ -30,7 +30,7 @@ def calibrate_devices(
     """Fit the constants of a device to measured GEMMs.
 
     Studies name the file as `device: ./my-h100.yaml`. Constants that the measurements do not
-    determine are left out; the output says what to measure for them.
+    determine are left out; the output states what to measure for them.
 
     Example: dse calibrate devices products.csv --like h100-sxm -o my-h100.yaml
     """

@@ -34,7 +34,7 @@ def effects(
 
     For a full factorial (optimizer: factorial) this is an analysis of variance; for the trials of
     another optimizer it describes only the designs that it evaluated. If there are very many
-    trials, a sample of them is drawn with the study's seed, and the output says so.
+    trials, a sample of them is drawn with the study's seed, and the output states so.
 
     Example: dse effects quickstart --metric chip.energy
     """

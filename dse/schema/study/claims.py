@@ -346,7 +346,7 @@ def judging_metrics(
 ) -> frozenset[str]:
     """Return the metrics that are computed on test data.
 
-    These are the metrics of evaluators with the option value ``test``, and metrics whose name says
+    These are the metrics of evaluators with the option value ``test``, and metrics whose name shows
     that they are computed on test data.
 
     Args:
