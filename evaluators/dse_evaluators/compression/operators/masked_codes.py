@@ -39,7 +39,7 @@ def of_kept_codes(form: Format, encoded: Encoded, places: Record, shape: tuple[i
 
     Args:
         form: the number format.
-        encoded: codes and scales of the whole matrix.
+        encoded: codes and scales of all weights of the matrix.
         places: compressed mask of the nonzero weights, (rows, columns).
         shape: shape of the layer's weights.
     """
