@@ -312,7 +312,7 @@ class Lease:
         return since is not None and self._is_late(since)
 
     def _is_late(self, since: float) -> bool:
-        """Return whether more than one heartbeat interval has passed since the time ``since_s``."""
+        """Return whether more than one heartbeat interval has passed since the time ``since``."""
         return time.monotonic() - since > self._lease_s / _BEATS
 
     def _beat(self) -> None:

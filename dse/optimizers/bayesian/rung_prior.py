@@ -15,7 +15,7 @@ from dse.core.expressions.expression import Expression
 from dse.core.pareto import hypervolume, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
-from dse.core.values import Floats
+from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.fidelity_agreement import agreement
 from dse.optimizers.bayesian.measured_split import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Inputs
@@ -65,7 +65,7 @@ class RungPrior:
         measured = expression.names & self._problem.measured
         return bool(measured) and measured <= self._rungs.keys()
 
-    def columns(self, batch: Batch) -> tuple[Columns, Floats]:
+    def columns(self, batch: Batch) -> tuple[Columns, Mask]:
         """Return parameters and metrics of n designs, and a mask of those with values, (n,).
 
         A measured metric is replaced by the value of its rung.
