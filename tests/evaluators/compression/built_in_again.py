@@ -53,32 +53,39 @@ class Images(nn.Module):
 
 
 class Characters(nn.Module):
-    """Decoder of characters with rotary positions, written with the layers of PyTorch."""
+    """Decoder of characters with rotary positions, written with the layers of PyTorch.
+
+    Each matrix is a parameter of its own name, which the layer shares, as the names count in the
+    size: the built-in model has no ``.weight`` in them.
+    """
 
     def __init__(self, parameters: Mapping[str, np.ndarray]) -> None:
         super().__init__()
         for name, array in parameters.items():
-            _store(self, name, torch.tensor(array), is_layer=array.ndim == 2)
+            _store(self, name, torch.tensor(array))
+            if array.ndim == 2:
+                _store(self, f"{name}_layer", torch.tensor(array), is_layer=True)
+                self.get_submodule(f"{name}_layer").weight = attrgetter(name)(self)
 
     def forward(self, codes: Tensor) -> Tensor:
-        stream = self.embed(codes)
+        stream = self.embed_layer(codes)
         for block in range(3):
             name = f"blocks.{block}"
             signal = self._normalize(f"{name}.attention.norm", stream)
             stream = stream + self._attend(f"{name}.attention", signal)
             signal = self._normalize(f"{name}.ffn.norm", stream)
-            wide = functional.gelu(self.get_submodule(f"{name}.ffn.up")(signal))
-            stream = stream + self.get_submodule(f"{name}.ffn.down")(wide)
-        return self.head(self._normalize("norm", stream))
+            wide = functional.gelu(self.get_submodule(f"{name}.ffn.up_layer")(signal))
+            stream = stream + self.get_submodule(f"{name}.ffn.down_layer")(wide)
+        return self.head_layer(self._normalize("norm", stream))
 
     def _attend(self, name: str, signal: Tensor) -> Tensor:
         count, length, _ = signal.shape
-        mixed = self.get_submodule(f"{name}.qkv")(signal).view(count, length, 3, -1, 32)
+        mixed = self.get_submodule(f"{name}.qkv_layer")(signal).view(count, length, 3, -1, 32)
         queries, keys, values = mixed.permute(2, 0, 3, 1, 4)
         found = functional.scaled_dot_product_attention(
             _rotate(queries), _rotate(keys), values, is_causal=True
         )
-        return self.get_submodule(f"{name}.out")(found.transpose(1, 2).flatten(2))
+        return self.get_submodule(f"{name}.out_layer")(found.transpose(1, 2).flatten(2))
 
     def _normalize(self, name: str, stream: Tensor) -> Tensor:
         power = stream.square().sum(-1, keepdim=True) / 96
