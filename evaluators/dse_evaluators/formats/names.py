@@ -81,9 +81,9 @@ def _family(name: str) -> FormatFamily:
         valid = [*(row.example for row in FAMILIES.values()), *ALIASES, *widths]
         heads = {text.partition(":")[0]: text for text in reversed(valid)}
         hint = nearest(head, heads)
-        close = re.search("'(.*)'", hint)
+        close = re.findall("'([^']*)'", hint)
         if close:
-            hint = f"did you mean {heads[close[1]]!r}?"
+            hint = f"did you mean {' or '.join(repr(heads[one]) for one in close)}?"
         first, comma, rest = name.partition(",")
         if comma and first in heads:
             hint = f"settings follow a colon: {first}:{rest}"

@@ -49,7 +49,7 @@ def test_spaces_and_capitals_do_not_count():
         ("fixed:1.4", "did you mean 'fixed:2.4'?"),
         ("kmeans:9", "did you mean 'kmeans:8'?"),
         ("log:1", "did you mean 'log:2'?"),
-        ("fp4", "did you mean 'fp:e4m3'?"),
+        ("fp4", "did you mean 'fp4_e2m1' or 'fp:e4m3'?"),
         ("nvfp5", "did you mean 'nvfp4'?"),
         ("ternery", "did you mean 'ternary'?"),
         ("posits:8,1", "did you mean 'posit:8,1'?"),
