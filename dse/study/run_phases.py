@@ -156,9 +156,10 @@ class StudyRun:
     def _check_weights(self) -> None:
         """Raise StudyError if models were trained to other weights than those of the study."""
         drivers = sorted(self._retrying.drivers(self.name), key=lambda one: one.id)
-        began = read_weights(drivers, self.storage.spec(self.name))
         here = read_weights([one for one in drivers if one.id == self._lease.id], None)
-        check_weights(self.name, began, here, place="here")
+        if here:
+            began = read_weights(drivers, self._retrying.spec(self.name))
+            check_weights(self.name, began, here, place="here")
 
     def _measure_baselines(self) -> None:
         """Measure the baselines to which objectives are relative.
