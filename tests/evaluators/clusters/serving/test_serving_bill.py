@@ -82,7 +82,7 @@ def test_a_device_without_units_for_a_format_is_infeasible():
     ("values", "words"),
     [
         ({"device": ["h100-sxm", "gb300"]}, "no price is known for gb300"),
-        ({"device": ["mi300x"]}, "device cannot be"),
+        ({"device": ["mi300x"]}, "no measured fabric for device mi300x"),
         ({"grid": ["atlantis"]}, "grid cannot be"),
         ({"weight_bits": [-1]}, "weight_bits cannot be"),
     ],
