@@ -116,10 +116,10 @@ class Bfv(
     Error:
         No constant is fitted. Noise: on 12 pairs of layer and ring of two networks, the mean of
         three runs is within .27 bits and each run within .44; on 12 drawn layers within .18 and
-        .25. Time, on a machine with much other load, by unit times measured between the rounds of
-        each layer: 15.4 % below to 9.5 % above for the 12 pairs, and within 15 % for nine of the
-        12 drawn layers, 30 % below to 47 % above for all. By the shipped times, the least of rounds
-        on that machine, 2 to 23 % below, and within 15 % for nine of the 12 pairs.
+        .25. Time, by unit times measured between the rounds of each layer: 5.6 % below to 12.4 %
+        above for the 12 pairs; on a machine with much other load 15.4 % below to 9.5 % above, and
+        30 % below to 47 % above for the drawn layers, nine of them within 15 %. By the shipped
+        times, the least of many rounds, 2 to 57 % below.
 
     Source:
         Fan, Vercauteren: Somewhat Practical Fully Homomorphic Encryption, 2012. Albrecht et al.:
