@@ -217,7 +217,7 @@ class Readers:
             if reading != EVERYTHING and reading not in {base(own) for own in one.names}
         }
         near = nearest(name.rpartition(".")[2], free)
-        reading = next((own for own in free if near == f"did you mean {own!r}?"), None)
+        reading = next((own for own in free if near.startswith(f"did you mean {own!r}")), None)
         if reading is not None:
             own = free[reading]
             return (
