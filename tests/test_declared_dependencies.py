@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -31,50 +31,53 @@ def distribution(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The top-level packages of elsewhere that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The top-level packages that these statements import."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.partition(".")[0]
 
 
-def sources() -> list[Path]:
-    return [*(ROOT / "dse").rglob("*.py"), *(ROOT / "evaluators").rglob("*.py")]
-
-
-def needed() -> dict[str, str]:
-    """Each package of elsewhere, and a file that imports it."""
-    found = {
-        name: str(path.relative_to(ROOT))
-        for path in sources()
-        if "dse/testing" not in path.as_posix()
-        for name in imported(path)
+@pytest.fixture(scope="module")
+def sources() -> dict[str, ast.Module]:
+    """Each file of the program, read once."""
+    paths = [*(ROOT / "dse").rglob("*.py"), *(ROOT / "evaluators").rglob("*.py")]
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in paths
     }
-    known = {*sys.stdlib_module_names, *OWN}
-    return {name: path for name, path in sorted(found.items()) if name not in known}
 
 
-@pytest.mark.parametrize(("package", "path"), needed().items())
-def test_what_is_imported_is_declared(package, path):
-    extras = list(PROJECT["optional-dependencies"])
-    installed = packages_distributions().get(package, [OTHERWISE.get(package, package)])
-    of = {distribution(one) for one in installed}
-    assert of & declared(*extras), f"{path} imports {package}, of {of}"
+def test_what_is_imported_is_declared(sources):
+    found = {
+        name: path
+        for path, module in sources.items()
+        if not path.startswith("dse/testing/")
+        for name in imported(ast.walk(module))
+    }
+    named = declared(*PROJECT["optional-dependencies"])
+    installed = packages_distributions()
+    undeclared = {
+        name: path
+        for name, path in found.items()
+        if name not in {*sys.stdlib_module_names, *OWN}
+        and not named & {*map(distribution, installed.get(name, [OTHERWISE.get(name, name)]))}
+    }
+    assert undeclared == {}
+    assert {"numpy", "ray"} <= {*found}
 
 
 ELSEWHERE = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
 """Of Python on POSIX alone: what imports them at once cannot be imported on Windows."""
 
 
-def test_the_program_can_be_imported_anywhere():
+def test_the_program_can_be_imported_anywhere(sources):
     found = {
-        (str(path.relative_to(ROOT)), alias.name)
-        for path in sources()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Import)
-        for alias in node.names
-        if alias.name in ELSEWHERE
+        (path, name)
+        for path, module in sources.items()
+        for name in imported(module.body)
+        if name in ELSEWHERE
     }
     assert found == set()
