@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dse.core.batch import Batch, Column
@@ -258,7 +258,8 @@ class Baselines:
 
     Args:
         designs: the baselines' designs by name.
-        metrics: the known metrics of each baseline by name, or the fault that prevents them.
+        metrics: function of a baseline's name that returns its known metrics, or the fault that
+            prevents them; it is called once for each baseline that a formula names.
         sources: every metric of the study.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
@@ -268,7 +269,7 @@ class Baselines:
     def __init__(
         self,
         designs: Mapping[str, Design],
-        metrics: Mapping[str, Mapping[str, float] | Fault],
+        metrics: Callable[[str], Mapping[str, float] | Fault],
         *,
         sources: Mapping[str, Source],
         known: Mapping[str, str],
@@ -278,7 +279,8 @@ class Baselines:
         self._lost = lost
         self.awaited: dict[str, Design] = {}
         self._designs = designs
-        self._metrics = metrics
+        self._metrics_of = metrics
+        self._metrics: dict[str, Mapping[str, float] | Fault] = {}
         self._sources = sources
         self._known = known
         self._lists = lists
@@ -316,6 +318,8 @@ class Baselines:
         unit = unit_of(formula, self._known)
         if unit == TEXT:
             raise SpecError("text of a baseline is not a quantity", hint="use a numeric metric")
+        if name not in self._metrics:
+            self._metrics[name] = self._metrics_of(name)
         metrics = self._metrics[name]
         if isinstance(metrics, Fault):
             raise SpecError(f"the baseline {name!r} has no metrics: {metrics.reason}")
@@ -364,7 +368,7 @@ def build_baselines(
     known: Mapping[str, str],
     lists: Mapping[str, Listing],
 ) -> Baselines:
-    """Build the named baselines with their metrics; modelled metrics are computed.
+    """Build the named baselines; modelled metrics are computed where a formula names a baseline.
 
     Args:
         designs: all baselines, by name or index.
@@ -374,12 +378,13 @@ def build_baselines(
         lists: the space's lists of parameters.
     """
     chosen = {name: design for name, design in designs.items() if isinstance(name, str)}
-    found = {}
-    for name, design in chosen.items():
-        got = pipeline.known(Batch.of([design]))
+
+    def metrics_of(name: str) -> Mapping[str, float] | Fault:
+        got = pipeline.known(Batch.of([chosen[name]]))
         modelled = {metric: float(column[0]) for metric, column in got.columns.items()}
-        found[name] = got.faults.get(0) or {**modelled, **measured.get(name, {})}
-    return Baselines(chosen, found, sources=pipeline.sources, known=known, lists=lists)
+        return got.faults.get(0) or {**modelled, **measured.get(name, {})}
+
+    return Baselines(chosen, metrics_of, sources=pipeline.sources, known=known, lists=lists)
 
 
 def _literal(value: float, unit: str) -> Node:

@@ -147,7 +147,7 @@ class Sections:
                 self.designs, self.pipeline, self.measured, known=known, lists=lists
             )
         lost = [name for name in index_baselines(self.spec.baselines) if isinstance(name, str)]
-        return Baselines({}, {}, sources={}, known=known, lists=lists, lost=lost)
+        return Baselines({}, lambda _: {}, sources={}, known=known, lists=lists, lost=lost)
 
     @cached_property
     def formulas(self) -> FormulaParser:
