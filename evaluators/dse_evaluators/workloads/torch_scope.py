@@ -25,14 +25,14 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def deterministic() -> Iterator[None]:
     """Run torch on one thread with deterministic kernels: equal inputs give equal bits."""
-    strict = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    mode = torch.get_deterministic_debug_mode()
     with one_thread():
-        torch.use_deterministic_algorithms(mode=True)
+        # ``use_deterministic_algorithms`` sets the same, and imports torch's compiler for a second
+        torch.set_deterministic_debug_mode("error")
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+            torch.set_deterministic_debug_mode(mode)
 
 
 def find_device(name: str) -> str:
