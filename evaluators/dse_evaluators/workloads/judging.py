@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from dse.core.metric import Metric
 from dse.core.values import Floats
@@ -170,4 +169,6 @@ CLASSIFIER = ("accuracy", "loss", "divergence", "mismatch", "mismatch_on_correct
 
 def _log_shares(logits: Table) -> Floats:
     """Return the log probability of each class (log softmax), in double precision."""
+    from scipy.special import log_softmax  # slow (0.3 s): dse check imports this module
+
     return np.asarray(log_softmax(logits.astype(np.float64), axis=1))
