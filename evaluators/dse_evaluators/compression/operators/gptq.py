@@ -161,8 +161,10 @@ class _Columns:
     def _snap(self, wanted: Floats, column: int, kept: Mask) -> Floats:
         """Round the kept weights of one column, (outputs,), to the nearest values of the format."""
         rows = slice(column // self._block, None, self._across)
-        missing = -len(wanted) % self._height
-        values = np.pad(wanted.astype(np.float32), (0, missing)).reshape(-1, self._height)
+        values = wanted.astype(np.float32)
+        if missing := -len(wanted) % self._height:
+            values = np.pad(values, (0, missing))
+        values = values.reshape(-1, self._height)
         if self._lattice.into is not None:
             values = values * self._lattice.into[rows]
         self._lattice.snap(values, rows, None)
