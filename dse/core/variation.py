@@ -21,6 +21,8 @@ from dse.core.values import Floats, Mask
 _CROSSOVER_INDEX = 15.0
 _MUTATION_INDEX = 20.0
 _LEAST_MOVE = 1e-9
+_KEPT_MOVES = 200_000
+"""About how many nearby combinations are cached for one component."""
 
 
 def cross_parents(
@@ -120,12 +122,26 @@ def _step_rows(
     order = np.argsort(places.reshape(-1), kind="stable")
     ends = np.cumsum(np.bincount(places.reshape(-1), minlength=len(distinct)))
     for row, mine in zip(distinct, np.split(order, ends[:-1]), strict=True):
-        others = near(component, row)
+        others, shares = _weigh_moves(component, row)
         if len(others):
-            weights = 1 / np.maximum(_lengths(component, others, row), 1e-6)
-            drawn = rng.choice(len(others), size=len(mine), p=weights / weights.sum())
-            stepped[mine] = others[drawn]
+            stepped[mine] = others[shares.searchsorted(rng.random(len(mine)), side="right")]
     return stepped
+
+
+def _weigh_moves(component: Component, row: Codes) -> tuple[Codes, Floats]:
+    """Return the combinations near ``row``, and their cumulated probabilities.
+
+    They are cached, because a search moves from the same good combinations again and again.
+    """
+    key, known = row.tobytes(), component.moves
+    if key not in known:
+        others = near(component, row)
+        weights = 1 / np.maximum(_lengths(component, others, row), 1e-6)
+        shares = (weights / weights.sum()).cumsum()
+        if len(known) * len(others) > _KEPT_MOVES:
+            known.clear()
+        known[key] = others, shares / shares[-1:]
+    return known[key]
 
 
 def _is_free(component: Component) -> bool:

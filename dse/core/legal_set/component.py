@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from dse.core.legal_set.diagram_builder import grown
 from dse.core.legal_set.permutations import Orders
 from dse.core.legal_set.relaxed_budget import RelaxedBudget
 from dse.core.parameter import Finite
-from dse.core.values import Array, Floats, Mask, Value
+from dse.core.values import Array, Floats, Ints, Mask, Value
 
 LISTED_ROWS = 65_536
 """Most combinations that are cached as a table, which is the fastest to look up."""
@@ -28,6 +29,8 @@ _DRAWN_ROWS = 65_536
 _DRAWN_CELLS = 8_000_000
 _LEAST_BLOCK = 1_024
 _MOST_CELLS = 4_000_000
+_LOOKED_UP = 32
+"""Number of combinations from which on looking them up is faster than evaluating the rules."""
 
 Graph = Diagram | Orders | RelaxedBudget
 """Representation of the combinations: a diagram, all permutations, or a superset (a budget)."""
@@ -167,8 +170,32 @@ class Component:
             ranks[~self.keeps_dropped_rules(codes)] = -1
         return ranks
 
+    @cached_property
+    def _listed(self) -> Ints | None:
+        """Sorted numbers of all legal combinations; ``None`` if they are too many, or none."""
+        whole = math.prod(len(parameter.values) + 1 for parameter in self.parameters)
+        if self.rows is None or not len(self.rows) or whole > np.iinfo(np.int64).max:
+            return None
+        return np.sort(self._number(self.rows))
+
+    def _number(self, codes: Codes) -> Ints:
+        """Return combinations as numbers in mixed radix, where inactive is digit 0, (n,)."""
+        numbers = np.zeros(len(codes), dtype=np.int64)
+        for place, parameter in enumerate(self.parameters):
+            numbers *= len(parameter.values) + 1
+            numbers += codes[:, place] + 1
+        return numbers
+
+    @cached_property
+    def moves(self) -> dict[bytes, tuple[Codes, Floats]]:
+        """Cache of nearby combinations, filled by :mod:`dse.core.variation`."""
+        return {}
+
     def legal(self, codes: Codes) -> Mask:
         """Return which of n combinations satisfy every rule and activity condition, (n,)."""
+        if len(codes) >= _LOOKED_UP and self._listed is not None:
+            numbers, listed = self._number(codes), self._listed
+            return np.asarray(np.take(listed, listed.searchsorted(numbers), mode="clip") == numbers)
         columns = self.columns(codes)
         keep = np.ones(len(codes), dtype=bool)
         for place, parameter in enumerate(self.parameters):
