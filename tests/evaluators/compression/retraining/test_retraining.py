@@ -142,8 +142,8 @@ def test_learning_and_compression_in_turns_beats_pruning_alone_at_nine_of_ten():
 
 @pytest.mark.slow
 def test_a_group_lasso_leaves_a_smaller_network_that_cost_less_to_train():
-    plain = reading("digits-cnn", method="group-lasso", penalty=0, epochs=10, interval=2)
-    small = reading("digits-cnn", method="group-lasso", penalty=0.9, epochs=10, interval=2)
+    plain = reading("digits-cnn", method="group-lasso", penalty=0, epochs=4, interval=1)
+    small = reading("digits-cnn", method="group-lasso", penalty=0.9, epochs=4, interval=1)
     assert small["inference_flops"] < plain["inference_flops"]
     assert small["training_flops"] < plain["training_flops"]
     assert small["size"] < plain["size"]
