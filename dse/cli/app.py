@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 import warnings
+from functools import cache
 from typing import Any
 
 import typer
@@ -220,6 +221,12 @@ def _show_error(error: Exception) -> None:
         say(unchecked_words(error.unchecked, len(error.errors)))
 
 
+@cache
+def build_command() -> Any:
+    """Return the program's command; building all its subcommands takes longer than most of them."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command; report a user's mistake by a message and exit status, not a traceback."""
     for variable in _THREADS:  # before libraries start threads: workers of a study fill the cores
@@ -230,7 +237,7 @@ def main() -> None:
             if completing.VARIABLE in os.environ:
                 completing.complete(app)
             sys.argv[1:] = map(mask, words)  # workers get a copy of them
-            app(words)
+            build_command()(words)
     except Exception as error:  # noqa: BLE001 - _status re-raises unknown errors
         sys.exit(_status(error))
 
