@@ -7,9 +7,11 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 from dse.executors.ray.session import STORE_BYTES, RaySession, import_ray
@@ -32,6 +34,9 @@ SOON_MISSED = {
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """``nohup`` has all programs that tests start ignore it, and some tests send it."""
+
+typer.testing._get_command = cache(typer.testing._get_command)
+"""``CliRunner`` builds all 51 subcommands anew for each call, which takes ten times the call."""
 
 LONGEST = "tests/system/test_readme.py"
 """The commands of a section in a row, in one test: some take a minute."""
