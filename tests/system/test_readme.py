@@ -39,16 +39,16 @@ SAYS = {
 """What must be read in the answers to some of the commands."""
 
 FEWER = {
-    "dse resume quickstart --measurements 70": "dse resume quickstart --measurements 14",
+    "dse resume quickstart --measurements 70": "dse resume quickstart --measurements 9",
     "dse run studies/quickstart.yaml --name second --seed 8 --measurements 20": (
-        "dse run studies/quickstart.yaml --name second --seed 8 --measurements 8"
+        "dse run studies/quickstart.yaml --name second --seed 8 --measurements 6"
     ),
 }
 """What `make test` types instead, and `make proof` as it is written."""
 
 FEWER_SAY = {
     "dse front quickstart --format json": r'"feasible": true',
-    "dse resume quickstart --measurements 14": r"14 measurements are done",
+    "dse resume quickstart --measurements 9": r"9 measurements are done",
 }
 
 PROGRAMS = {
@@ -96,14 +96,14 @@ def folder(tmp_path) -> Path:
 
 @pytest.fixture
 def hasty(folder) -> Path:
-    """The folder with a quickstart that measures a fifth as much, in this process."""
+    """The folder with a quickstart that measures an eighth as much, in this process."""
     (folder / "studies").unlink()
     shutil.copytree(ROOT / "studies", folder / "studies")
     study = folder / "studies" / "quickstart.yaml"
     whole = "budget: {measurements: 60}"
     assert whole in study.read_text()
     study.write_text(
-        study.read_text().replace(whole, "budget: {measurements: 12}\nexecutor: serial")
+        study.read_text().replace(whole, "budget: {measurements: 8}\nexecutor: serial")
     )
     return folder
 
