@@ -193,9 +193,13 @@ class Component:
 
     def legal(self, codes: Codes) -> Mask:
         """Return which of n combinations satisfy every rule and activity condition, (n,)."""
-        if len(codes) >= _LOOKED_UP and self._listed is not None:
-            numbers, listed = self._number(codes), self._listed
-            return np.asarray(np.take(listed, listed.searchsorted(numbers), mode="clip") == numbers)
+        if len(codes) < _LOOKED_UP or self._listed is None:
+            return self.keeps_rules(codes)
+        numbers, listed = self._number(codes), self._listed
+        return np.asarray(np.take(listed, listed.searchsorted(numbers), mode="clip") == numbers)
+
+    def keeps_rules(self, codes: Codes) -> Mask:
+        """Return the same as :meth:`legal`, by evaluating every rule for each combination."""
         columns = self.columns(codes)
         keep = np.ones(len(codes), dtype=bool)
         for place, parameter in enumerate(self.parameters):
