@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dse.report.text.space_words import estimate_text
@@ -31,6 +32,8 @@ def test_a_shipped_space_has_the_count_that_its_catalogue_tells(path):
     parameters, count = re.findall(r"\| ((?:about )?[\d,.e]+) (?=\|)", row)
     assert int(parameters) == len(space.parameters)
     assert count == size_of(space)
+    for design in space.sample(3, np.random.default_rng(0)):
+        space.check(design)
 
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda p: p.stem)
@@ -44,6 +47,7 @@ def test_a_shipped_space_says_where_its_domains_come_from(path):
 def test_a_shipped_study_is_sound_and_in_the_catalogue(path):
     plan = plan_of(path)
     assert plan.question
+    assert plan.claims or path.parent.name != "reproductions"
     assert f"`{path.name}`" in (ROOT / "studies/README.md").read_text()
 
 

@@ -384,9 +384,11 @@ def check_verdict(verdict: dict[str, Any]) -> None:
 
 
 FILES = shipped()
+SOME = [*(name for name in OTHERS if name.endswith(".yaml")), *(name for name, _ in FILES[:300:25])]
+"""Files by which the judge is judged: ``tests/test_library`` reads all that are shipped."""
 
 
-@pytest.mark.parametrize("name", [name for name, _ in FILES if name.endswith(".yaml")])
+@pytest.mark.parametrize("name", SOME)
 def test_an_unchanged_file_is_legal(judge, name):
     verdict = judge.judge(name, dict(FILES)[name], name)
     assert not verdict["errors"]
