@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -45,7 +46,8 @@ def example(command: str) -> str:
     return " ".join(["dse", *filter(None, [command, PUBLISHED[command].words]), "--format json"])
 
 
-def schema(command: str) -> dict[str, Any]:
+@cache
+def schema(command: str) -> Mapping[str, Any]:
     """Return the JSON Schema of a command's output, or of one line of it."""
     published = TypeAdapter(PUBLISHED[command].shape).json_schema(
         mode="serialization", schema_generator=_Untitled
