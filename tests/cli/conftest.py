@@ -186,8 +186,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / file).write_text(text)
     write_llama(folder / "net")
     write_products(folder / "products.csv")
-    write_services(folder / "services.csv")
-    write_steps(folder / "steps.csv")
+    write_services(folder / "services.csv", models=("llama3-8b",))
+    write_steps(folder / "steps.csv", models=("llama2-7b",), sizes=(1, 2, 4))
     write_collectives(folder / "sizes.csv")
     (folder / "runs.csv").write_text(RUNS)
     with pytest.MonkeyPatch.context() as patch, _brought(folder, patch):

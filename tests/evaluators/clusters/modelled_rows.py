@@ -52,8 +52,8 @@ def write(path, rows, seconds, time):
             writer.writerow([row.model, *row.options.values(), *row.design.values(), one])
 
 
-def write_services(path):
-    """Write a CSV file of 24 services of an H100 with other constants."""
+def write_services(path, models=("llama3-8b", "llama3-70b")):
+    """Write a CSV file of 12 services of each model on an H100 with other constants."""
     rows = [
         MeasuredRow(
             where="rows.csv:2",
@@ -62,17 +62,18 @@ def write_services(path):
             design={"tp": tp, "batch": batch, "weight_format": "bf16", "kv_format": "bf16"},
             seconds=1.0,
         )
-        for model, tp, batch, isl in product(
-            ("llama3-8b", "llama3-70b"), (4, 8), (1, 16, 128), (128, 4096)
-        )
+        for model, tp, batch, isl in product(models, (4, 8), (1, 16, 128), (128, 4096))
     ]
     device = device_of("h100-sxm")
     seconds = made(rows, predict_tpot, device, calibration_on(device, "bf16").constants)
     write(path, rows, seconds, "tpot_s")
 
 
-def write_steps(path):
-    """Write a CSV file of 16 training steps on H100s with other constants."""
+def write_steps(path, models=("gpt-1.7b", "llama2-7b"), sizes=(1, 4)):
+    """Write a CSV file of training steps of models on H100s with other constants.
+
+    Each has 4 steps for each size of the microbatch.
+    """
     rows = [
         MeasuredRow(
             where="steps.csv:2",
@@ -82,9 +83,7 @@ def write_steps(path):
             | {"number_format": "bf16"},
             seconds=1.0,
         )
-        for model, tp, size, sequence in product(
-            ("gpt-1.7b", "llama2-7b"), (1, 4), (1, 4), (256, 2048)
-        )
+        for model, tp, size, sequence in product(models, (1, 4), sizes, (256, 2048))
     ]
     device = device_of("h100-sxm")
     seconds = made(
