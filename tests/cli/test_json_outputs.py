@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
 from jsonschema import Draft202012Validator
 
-from dse.cli.app import app
+from dse.cli.app import build_command
 from dse.cli.json_schemas import PUBLISHED, example, schema
 
 RUNS: dict[str, list[list[str]]] = {
@@ -108,7 +107,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, An
         yield from commands(below, (*path, name))
 
 
-COMMANDS = dict(commands(typer.main.get_command(app)))
+COMMANDS = dict(commands(build_command()))
 
 
 def formats(command: Any) -> list[str]:
@@ -139,7 +138,7 @@ def test_all_that_commands_print_as_json_is_published_and_nothing_else():
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_an_example_is_what_the_program_takes(name):
     _, *words = shlex.split(example(name))
-    command = typer.main.get_command(app)
+    command = build_command()
     while hasattr(command, "commands"):
         command = command.commands[words.pop(0)]
     assert command.make_context("dse", words) is not None
