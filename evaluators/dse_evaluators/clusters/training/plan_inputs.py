@@ -8,6 +8,7 @@ from typing import Any
 from dse.core.batch import Batch
 from dse_evaluators.clusters.training.kernels import FORMATS
 from dse_evaluators.clusters.training.training_plan import (
+    ACTIVATION_FORMATS,
     GRADIENT_FORMATS,
     OFFLOADED,
     RECOMPUTED,
@@ -28,6 +29,7 @@ READINGS: Mapping[str, Reading] = {
     "schedule": one_of(SCHEDULES, SCHEDULES[0]),
     "offload": one_of(OFFLOADED, OFFLOADED[0]),
     "gradient_format": one_of(GRADIENT_FORMATS, GRADIENT_FORMATS[0]),
+    "activation_format": one_of(ACTIVATION_FORMATS, ACTIVATION_FORMATS[0]),
     "number_format": one_of(FORMATS, FORMATS[0]),
 }
 

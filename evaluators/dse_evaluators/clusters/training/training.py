@@ -50,7 +50,7 @@ class Training(
     DeclaredEvaluator,
     reads=READINGS,
     provides=(),
-    version="4",
+    version="5",
     fits=("../chips.fits.json", "../networks.fits.json"),
 ):
     """Time, memory, energy, cost and carbon of a training step, by its parallel layout.

@@ -33,8 +33,12 @@ _GRADIENTS_AWAY, _WEIGHTS_AWAY = (
     for part in ("gradients", "weights")
 )
 
-GRADIENT_FORMATS = ("fp32", "bf16")
-GRADIENT_BYTES = np.array([4.0, 2.0])
+ACTIVATION_FORMATS = ("bf16", "fp8")
+_ACTIVATION_BYTES = np.array([2.0, 1.0])
+"""Bytes of an activation that is kept or sent in each of ACTIVATION_FORMATS."""
+
+GRADIENT_FORMATS = ("fp32", "bf16", "fp8")
+GRADIENT_BYTES = np.array([4.0, 2.0, 1.0])
 """Bytes of a gradient that is accumulated and reduced in each of GRADIENT_FORMATS."""
 
 
@@ -95,6 +99,8 @@ class TrainingPlan:
     """Index into OFFLOADED."""
     gradient_format: Floats
     """Index into GRADIENT_FORMATS."""
+    activation_format: Floats
+    """Index into ACTIVATION_FORMATS."""
     overlap: Mask
     """Whether communication between replicas overlaps with compute."""
     overlap_experts: Mask
@@ -126,6 +132,11 @@ class TrainingPlan:
     def microbatches(self) -> Floats:
         """Number of microbatches of each replica per step, (n,)."""
         return self.global_batch / (self.data * self.microbatch)
+
+    @cached_property
+    def word_bytes(self) -> Floats:
+        """Bytes of an activation that is kept, or sent between devices, (n,)."""
+        return _ACTIVATION_BYTES[self.activation_format.astype(np.intp)]
 
     @cached_property
     def gradient_bytes(self) -> Floats:

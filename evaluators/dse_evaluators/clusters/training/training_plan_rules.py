@@ -91,6 +91,12 @@ def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
         plan.microbatches,
         np.full_like(plan.microbatches, 2.0),
     )
+    yield Rule(
+        plan.word_bytes < plan.operand_bytes,
+        "activations of {has:g} byte, but products read operands of {needs:g}",
+        plan.word_bytes,
+        plan.operand_bytes,
+    )
     interleaved, spared = plan.interleave > 1, plan.schedule > 0
     yield Rule(
         interleaved & (plan.pipeline < 2),

@@ -1,4 +1,4 @@
-"""Width and place of gradients, and pipelines whose stages differ."""
+"""Width and place of gradients, width of activations, and pipelines whose stages differ."""
 
 from __future__ import annotations
 
@@ -29,6 +29,30 @@ def test_gradients_of_16_bits_take_half_the_memory_and_half_the_reduction():
     # Gradients of 4 or 2 bytes and weights of 2: 6 or 4 bytes of each weight.
     assert narrow["data_traffic"] == pytest.approx(wide["data_traffic"] * 4 / 6)
     assert narrow["step_time"] < wide["step_time"]
+    least = metrics({"gradient_format": "fp8"})
+    assert least["gradients_memory"] == pytest.approx(wide["gradients_memory"] / 4)
+
+
+def test_activations_of_8_bits_halve_what_is_kept_beside_inputs_of_products():
+    # Korthikanti et al., 2022, figure 2 and equation 2: of 34 bytes without scores 2 are masks, the
+    # others are 16 elements. Inputs of products: two norms' results, attention's, GeLU's (4).
+    plan = {"tp": 1, "pp": 1, "dp": 1, "zero": 0, "number_format": "fp8", "recompute": "selective"}
+    one = {"model": "megatron-22b", "sequence": 2048, "fused": False, "global_batch": 1}
+    designs = [PLAN | plan | {"activation_format": form} for form in ("bf16", "fp8")]
+    kept = Training(**one).evaluate(Batch.of(designs)).columns["activations_memory"]
+    assert (kept[0] - kept[1]) / (48 * 2048 * 6144) == pytest.approx(16 - 7)
+
+
+def test_activations_of_8_bits_halve_messages():
+    plan = {"tp": 8, "pp": 4, "dp": 4, "number_format": "fp8", "recompute": "full", "microbatch": 4}
+    wide, narrow = (metrics(plan | {"activation_format": one}) for one in ("bf16", "fp8"))
+    assert narrow["pipeline_time"] == pytest.approx(wide["pipeline_time"] / 2, rel=0.05)
+    assert narrow["tensor_time"] < 0.6 * wide["tensor_time"]
+
+
+def test_activations_are_no_narrower_than_operands_of_products():
+    refused = reason({"activation_format": "fp8", "number_format": "bf16"})
+    assert refused == "activations of 1 byte, but products read operands of 2"
 
 
 def test_offloaded_gradients_leave_those_of_two_layers():
