@@ -37,6 +37,8 @@ class LayerTime:
     """The part of ``compute_s`` for weight gradients."""
     backward_s: Floats
     """The backward pass, with its recomputation and exposed communication."""
+    moved_s: Floats
+    """The part of the forward pass in which kernels only move data."""
     head_s: Floats
     """The LM head, which is not part of a layer."""
 
@@ -73,6 +75,7 @@ def layer(
         expert_s=sent_s,
         weights_s=one.weights_s,
         backward_s=one.backward_s + again_s + back_s + (shared_s + sent_s) / 2.0,
+        moved_s=one.softmax_s + one.elementwise_s,
         head_s=one.head_s,
     )
 
@@ -141,8 +144,16 @@ def context_s(
 
 
 def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
-    """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,)."""
-    size = plan.word_bytes * plan.tokens(job.sequence) * job.model.hidden / plan.tensor
+    """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,).
+
+    Each tensor-parallel device sends its part, and the next stage gathers the parts, unless the job
+    says that all send everything.
+
+    Source:
+        Narayanan et al., SC 2021, section 4.1 (scatter/gather between stages).
+    """
+    parts = plan.tensor if job.split_messages else 1.0
+    size = plan.word_bytes * plan.tokens(job.sequence) * job.model.hidden / parts
     apart = plan.tensor * plan.replicas
     return spread_s(system, "send_recv", size, np.full_like(size, 2.0), apart=apart)
 

@@ -99,6 +99,8 @@ class ModelState:
     """Layers of the fullest stage."""
     spared: Floats
     """Layers that each end stage has fewer."""
+    elsewhere: Floats
+    """Layers of the other stages, where end stages have no fewer than others."""
     whole_bytes: Floats
     """Bytes of the weights without ZeRO sharding."""
     weights_bytes: Floats
@@ -120,11 +122,13 @@ def state(model: Transformer, plan: TrainingPlan) -> ModelState:
     count = count_weights(model, plan)
     updated = count.shares(plan, 1).total
     layers, spared = stage_layers(model, plan)
+    missing = layers * plan.pipeline - model.layers - 2.0 * spared
     gradients_bytes = plan.gradient_bytes * count.shares(plan, 2).total
     passing_bytes = plan.gradient_bytes * count.total * 2.0 / layers
     return ModelState(
         layers=layers,
         spared=spared,
+        elsewhere=(plan.pipeline - 1.0) * layers - missing,
         whole_bytes=count.stored_bytes(plan),
         weights_bytes=count.shares(plan, 3).stored_bytes(plan),
         gradients_bytes=gradients_bytes,

@@ -34,6 +34,9 @@ _UPDATE_BYTES = 26.0
 Moments and master copy are read and written, the weight is written.
 """
 
+_BACKWARD_MOVED = 1.5
+"""Data that kernels move in the backward pass over those of the forward pass."""
+
 _SPARED = np.array([0.0, 2.0, 3.0])
 """Weight-gradient computations that fill the pipeline bubble per stage, for each of SCHEDULES."""
 
@@ -43,11 +46,14 @@ class Habits:
     """Machine properties that are given as options, not measured.
 
     ``host_bytes_per_s`` is the bandwidth between a device and its host in each direction;
-    ``overlap_tax`` is the fraction of its compute rate that a device loses during communication.
+    ``overlap_tax`` is the fraction of its compute rate that a device loses during communication;
+    with ``streams_optimizer`` offloaded optimizer state passes through the device in every backward
+    pass, not once in the update.
     """
 
     host_bytes_per_s: float
     overlap_tax: float
+    streams_optimizer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +88,8 @@ def step(
 
     The last stage, which has the LM head, is the slowest unless it has one layer less, and limits
     the rate of all microbatches. Every device waits once for the pipeline to fill and to drain.
-    Interleaving shortens this bubble and sends more messages; zero-bubble schedules compute weight
-    gradients in it.
+    Interleaving shortens this bubble and sends more messages, but waits for microbatches that a
+    full round over the stages lacks; zero-bubble schedules compute weight gradients in the bubble.
 
     Args:
         plan: the n parallel layouts.
@@ -100,7 +106,9 @@ def step(
     count, layers = plan.microbatches, rest.state.layers
     pass_s = one.compute_s + one.recompute_s + one.tensor_s + one.context_s + one.expert_s
     spared_s = _SPARED[plan.schedule.astype(np.intp)] * one.weights_s
-    idle_s = layers * np.maximum(pass_s - spared_s, 0.0)
+    streamed_s = _streamed_s(plan, rest.state, one, habits)
+    missing = np.ceil(count / plan.pipeline) * plan.pipeline - count
+    idle = rest.state.elsewhere + (plan.interleave - 1.0) * missing * layers
     every = count * layers
     optimizer_s = chip.passes_s((_UPDATE_BYTES + plan.gradient_bytes) * rest.state.updated)
     late_s = np.where(rest.state.spared > 0, np.maximum(one.head_s - pass_s, 0.0), one.head_s)
@@ -114,10 +122,12 @@ def step(
         tensor_s=every * one.tensor_s,
         context_s=every * one.context_s,
         expert_s=every * one.expert_s,
-        bubble_s=(plan.pipeline - 1.0) / plan.interleave * idle_s,
+        bubble_s=idle / plan.interleave * (np.maximum(pass_s - spared_s, 0.0) + streamed_s),
         pipeline_s=count * stages * rest.passed_s,
         data_s=data_s,
-        offload_s=_offload_s(plan, rest.state, optimizer_s, busy_s, habits),
+        offload_s=every * streamed_s
+        if habits.streams_optimizer
+        else _offload_s(plan, rest.state, optimizer_s, busy_s, habits),
         optimizer_s=optimizer_s,
     )
 
@@ -170,3 +180,27 @@ def _offload_s(
     passed_s = plan.microbatches * np.maximum(2.0 * weights_bytes, gradients_bytes)
     late_s = np.maximum(passed_s / habits.host_bytes_per_s - busy_s, 0.0)
     return np.where(plan.offload > 0, updating_s + late_s, 0.0)
+
+
+def _streamed_s(
+    plan: TrainingPlan, state: ModelState, one: LayerTime, habits: Habits
+) -> Floats | float:
+    """Return the seconds by which host transfers prolong a layer and microbatch if they stream.
+
+    Weights are fetched for the forward pass, weights and optimizer state for the backward pass of
+    every microbatch. They hide behind products and messages, not behind kernels that move data.
+
+    Source:
+        Isaev et al.: Calculon, SC 2023, section 3 (a second tier of memory).
+    """
+    if not (habits.streams_optimizer and plan.offload.any()):
+        return 0.0
+    weights_bytes = np.where(plan.offloads_weights, state.weights_bytes, 0.0)
+    all_bytes = weights_bytes + np.where(plan.offload > 0, state.optimizer_bytes, 0.0)
+    forward_s, backward_s = (
+        sent / state.layers / habits.host_bytes_per_s for sent in (weights_bytes, all_bytes)
+    )
+    pass_s = one.compute_s + one.recompute_s + one.tensor_s + one.context_s + one.expert_s
+    beside_s = pass_s - one.backward_s - one.moved_s
+    behind_s = one.backward_s - _BACKWARD_MOVED * one.moved_s
+    return np.maximum(forward_s - beside_s, 0.0) + np.maximum(backward_s - behind_s, 0.0)

@@ -64,6 +64,8 @@ class TrainingJob:
     uneven: bool = False
     """Whether stages may have one layer more than others, and interleaved schedules any number of
     microbatches."""
+    split_messages: bool = True
+    """Whether each of the tensor-parallel devices sends a part of a message between stages."""
 
 
 @dataclass(frozen=True, kw_only=True)
