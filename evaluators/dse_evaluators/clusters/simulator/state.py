@@ -32,6 +32,8 @@ class ServerState:
     need: Ints  # (n, w), tokens to prefill before the next token is generated
     left: Ints  # (n, w), tokens still to generate at the start of the last prefill
     ends: Ints  # (n, w), step; NEVER if not in decode
+    soonest: Ints
+    """The earliest of ``ends``."""
     started: Floats  # (n, w), seconds; NaN before the first prefill
     first: Floats  # (n, w), seconds of the first token; NaN before
     finish: Floats  # (n, w), seconds of the last token; NaN before
@@ -101,6 +103,7 @@ def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> S
         need=prompt.copy(),
         left=answer.copy(),
         ends=np.full((n, w), NEVER),
+        soonest=np.full(n, NEVER),
         started=unknown,
         first=unknown.copy(),
         finish=unknown.copy(),
