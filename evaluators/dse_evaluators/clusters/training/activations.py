@@ -44,7 +44,9 @@ def activations(
     """Return the larger of the activation bytes on the first and on the last stage, (n,).
 
     The first stage holds the most microbatches, each with the mask of the embedding; the last holds
-    one, with its logits in 32 bits. Where all-to-alls overlap, one more is in flight.
+    one, with its logits in 32 bits. Where all-to-alls overlap, one more is in flight. DualPipe
+    keeps one stage more than there are, whether these have all layers of a device or half of them;
+    the device with the first stage has the last one, too.
 
     Args:
         plan: the parallel layouts.
@@ -54,18 +56,21 @@ def activations(
 
     Source:
         Korthikanti et al., 2022, equation 5 and appendix B (interleaving); Qi et al.: Zero Bubble
-        Pipeline Parallelism, 2023, table 2 (ZB-H1 as 1F1B, ZB-H2 ``2 p - 1`` microbatches).
+        Pipeline Parallelism, 2023, table 2 (ZB-H1 as 1F1B, ZB-H2 ``2 p - 1`` microbatches);
+        DeepSeek-AI: DeepSeek-V3, 2024, table 2, and deepseek-ai/DualPipe (``PP + 1`` stages).
     """
     twice = plan.schedule == SCHEDULES.index("zero_bubble_2x")
     most = np.where(twice, 2.0 * plan.pipeline - 1.0, plan.pipeline)
     waiting = 1.0 + (plan.pipeline - 1.0) / (plan.pipeline * plan.interleave)
-    most = most + plan.overlap_experts  # the microbatch behind which all-to-alls hide
+    # The microbatch behind which all-to-alls hide
+    dual = plan.schedule >= SCHEDULES.index("dualpipe")
+    most = most + np.where(dual, 1.0 / plan.chunks, plan.overlap_experts)
     inflight = np.minimum(plan.microbatches, most) * np.where(plan.interleave > 1, waiting, 1.0)
     # The end stage with one layer less holds all microbatches; the next stage holds all layers.
     held = layers * inflight - spared * np.minimum(inflight, layers)
     first = kept.layer * held + kept.mask * plan.pipeline
     last = kept.layer * layers * (1.0 + plan.overlap_experts) + kept.logits
-    return np.where(plan.pipeline == 1, first + kept.logits, np.maximum(first, last))
+    return np.where(plan.joins_ends, first + kept.logits, np.maximum(first, last))
 
 
 def _layer_bytes(job: TrainingJob, plan: TrainingPlan) -> Floats:

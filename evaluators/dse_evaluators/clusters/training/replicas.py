@@ -50,7 +50,7 @@ def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> Re
     count = count_weights(job.model, plan)
     common = count.layers + count.edge
     stored = plan.operand_bytes * count.layers + WORD_BYTES * count.edge
-    found = _communicate(system, plan.gradient_bytes * common, stored, plan.replicas, plan.tensor)
+    found = _communicate(system, plan.gradient_bytes * common, stored, plan.holders, plan.tensor)
     if job.model.experts > 1:
         few, apart = plan.expert_replicas, plan.tensor * plan.expert
         sizes = plan.gradient_bytes * count.experts, plan.operand_bytes * count.experts

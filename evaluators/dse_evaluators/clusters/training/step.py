@@ -11,7 +11,7 @@ from dse_evaluators.clusters.training.kernels import Chip
 from dse_evaluators.clusters.training.layer import LayerTime
 from dse_evaluators.clusters.training.model_state import ModelState
 from dse_evaluators.clusters.training.replicas import ReplicaCommunication
-from dse_evaluators.clusters.training.training_plan import TrainingPlan
+from dse_evaluators.clusters.training.training_plan import SCHEDULES, TrainingPlan
 
 PARTS = (
     "compute",
@@ -37,7 +37,7 @@ Moments and master copy are read and written, the weight is written.
 _BACKWARD_MOVED = 1.5
 """Data that kernels move in the backward pass over those of the forward pass."""
 
-_SPARED = np.array([0.0, 2.0, 3.0])
+_SPARED = np.array([0.0, 2.0, 3.0, 3.0, 3.0])
 """Weight-gradient computations that fill the pipeline bubble per stage, for each of SCHEDULES."""
 
 
@@ -90,6 +90,7 @@ def step(
     the rate of all microbatches. Every device waits once for the pipeline to fill and to drain.
     Interleaving shortens this bubble and sends more messages, but waits for microbatches that a
     full round over the stages lacks; zero-bubble schedules compute weight gradients in the bubble.
+    DualPipe enters microbatches at both ends, and hides messages between stages as well.
 
     Args:
         plan: the n parallel layouts.
@@ -101,7 +102,8 @@ def step(
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
         Megatron-LM, 2021, section 2.2 (bubble, messages) and 3.2; Qi et al.: Zero Bubble Pipeline
-        Parallelism, 2023, table 2 (ZB-H1, ZB-H2).
+        Parallelism, 2023, table 2 (ZB-H1, ZB-H2); DeepSeek-AI: DeepSeek-V3, 2024, table 2 and
+        section 3.2.1 (DualPipe); deepseek-ai/DualPipe, README (DualPipeV).
     """
     count, layers = plan.microbatches, rest.state.layers
     pass_s = one.compute_s + one.recompute_s + one.tensor_s + one.context_s + one.expert_s
@@ -109,21 +111,29 @@ def step(
     streamed_s = _streamed_s(plan, rest.state, one, habits)
     missing = np.ceil(count / plan.pipeline) * plan.pipeline - count
     idle = rest.state.elsewhere + (plan.interleave - 1.0) * missing * layers
+    dual = plan.schedule >= SCHEDULES.index("dualpipe")
+    if dual.any():
+        # PP / 2 - 1 stages of both passes, which overlap, and another backward pass
+        ahead = plan.chunks * plan.pipeline / 2.0 - 1.0
+        idle = np.where(dual, ahead * layers / plan.chunks, idle)
+        spared_s = spared_s - np.where(dual, one.backward_s, 0.0)
     every = count * layers
     optimizer_s = chip.passes_s((_UPDATE_BYTES + plan.gradient_bytes) * rest.state.updated)
     late_s = np.where(rest.state.spared > 0, np.maximum(one.head_s - pass_s, 0.0), one.head_s)
     data_s = _data_s(plan, rest, habits, layers=layers, pass_s=layers * pass_s, one=one)
     # The link to the host is separate from the links between replicas: both may be busy at once.
     busy_s = every * pass_s + np.where(plan.overlap, data_s, 0.0)
-    stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave, 0.0)
+    stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave * plan.chunks, 0.0)
+    passed_s = count * stages * rest.passed_s
+    hidden_s = np.maximum(habits.overlap_tax * passed_s, passed_s - every * pass_s)
     return TrainingStep(
-        compute_s=every * one.compute_s + count * late_s,
+        compute_s=every * one.compute_s + count / plan.copies * late_s,
         recompute_s=every * one.recompute_s,
         tensor_s=every * one.tensor_s,
         context_s=every * one.context_s,
         expert_s=every * one.expert_s,
         bubble_s=idle / plan.interleave * (np.maximum(pass_s - spared_s, 0.0) + streamed_s),
-        pipeline_s=count * stages * rest.passed_s,
+        pipeline_s=np.where(dual, hidden_s, passed_s),
         data_s=data_s,
         offload_s=every * streamed_s
         if habits.streams_optimizer

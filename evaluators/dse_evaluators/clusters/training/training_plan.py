@@ -16,8 +16,13 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 RECOMPUTED = ("none", "selective", "full")
 """Recomputation of a layer in the backward pass: nothing, the attention core, or everything."""
 
-SCHEDULES = ("1f1b", "zero_bubble", "zero_bubble_2x")
-"""Pipeline schedules: 1F1B; ZB-H1 with the memory of 1F1B; ZB-H2 with twice that memory."""
+SCHEDULES = ("1f1b", "zero_bubble", "zero_bubble_2x", "dualpipe", "dualpipe_v")
+"""Pipeline schedules: 1F1B; ZB-H1 with the memory of 1F1B; ZB-H2 with twice that memory; DualPipe,
+with microbatches from both ends through two copies of the weights; DualPipeV, with two stages on
+each device, the first and the last on the same one."""
+
+_COPIES, _CHUNKS = np.array([1.0, 1.0, 1.0, 2.0, 1.0]), np.array([1.0, 1.0, 1.0, 1.0, 2.0])
+"""Copies of the weights in a pipeline, and stages of a copy on each device, by schedule."""
 
 OFFLOADED = (
     "none",
@@ -118,13 +123,33 @@ class TrainingPlan:
 
     @cached_property
     def replicas(self) -> Floats:
-        """Number of devices that hold the same weights, (n,)."""
+        """Number of pipelines, times the devices that divide a sequence, (n,)."""
         return self.data * self.context
+
+    @cached_property
+    def copies(self) -> Floats:
+        """Copies of the weights in a pipeline, (n,)."""
+        return _COPIES[self.schedule.astype(np.intp)]
+
+    @cached_property
+    def chunks(self) -> Floats:
+        """Stages of a copy of the weights that the schedule puts on each device, (n,)."""
+        return _CHUNKS[self.schedule.astype(np.intp)]
+
+    @cached_property
+    def joins_ends(self) -> Mask:
+        """Whether one device has the first and the last stage, (n,)."""
+        return (self.pipeline == 1) | (self.schedule >= SCHEDULES.index("dualpipe"))
+
+    @cached_property
+    def holders(self) -> Floats:
+        """Number of devices that hold the same weights, (n,)."""
+        return self.replicas * self.copies
 
     @cached_property
     def expert_replicas(self) -> Floats:
         """Number of devices that hold the same experts, (n,)."""
-        return np.maximum(self.replicas / self.expert, 1.0)
+        return np.maximum(self.holders / self.expert, 1.0)
 
     @cached_property
     def devices(self) -> Floats:
