@@ -32,7 +32,8 @@ def expert_weights(model: Transformer) -> float:
 
 
 SEEN_BY_STATE = frozenset(
-    {"tp", "pp", "dp", "cp", "ep", "zero", "schedule"} | {"number_format", "gradient_format"}
+    {"tp", "pp", "dp", "cp", "ep", "zero", "zero_group", "schedule"}
+    | {"number_format", "gradient_format"}
 )
 """Inputs of a plan that determine the model state on a device."""
 
@@ -60,8 +61,8 @@ class Held:
     def shares(self, plan: TrainingPlan, stage: int) -> Held:
         """Return weight counts per device, sharded from ZeRO stage ``stage`` on."""
         shared = plan.zero >= stage
-        among = np.where(shared, plan.holders, 1.0)
-        few = np.where(shared, plan.expert_replicas, 1.0)
+        among = np.where(shared, plan.shards, 1.0)
+        few = np.where(shared, plan.expert_shards, 1.0)
         return Held(layers=self.layers / among, experts=self.experts / few, edge=self.edge / among)
 
 

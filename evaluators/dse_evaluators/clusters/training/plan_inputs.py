@@ -25,6 +25,7 @@ READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("cp", "ep", "interleave"), _COUNT._replace(default=1.0)),
     **dict.fromkeys(_FLAGS, Flag(default=False)),
     "zero": NumberInput(0, 3, default=0.0, whole=True),
+    "zero_group": NumberInput(0, 1e9, default=0.0, whole=True),
     "recompute": one_of(RECOMPUTED, RECOMPUTED[0]),
     "schedule": one_of(SCHEDULES, SCHEDULES[0]),
     "offload": one_of(OFFLOADED, OFFLOADED[0]),

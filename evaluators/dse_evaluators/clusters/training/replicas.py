@@ -45,14 +45,20 @@ def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> Re
     """Compute seconds and bytes of one gradient and one weight collective between replicas.
 
     Gradients are in the plan's format, weights in their stored one. Gradients of experts are
-    reduced over fewer replicas, because expert parallelism splits the experts over replicas.
+    reduced over fewer replicas, because expert parallelism splits the experts over replicas. Where
+    ZeRO shards within groups, each device reduces its shard across the groups as well.
+
+    Source:
+        Zhao et al.: PyTorch FSDP, 2023, section 3.2.2 (hybrid sharding: reduce-scatter within a
+        group, all-reduce across groups).
     """
     count = count_weights(job.model, plan)
     common = count.layers + count.edge
     stored = plan.operand_bytes * count.layers + WORD_BYTES * count.edge
-    found = _communicate(system, plan.gradient_bytes * common, stored, plan.holders, plan.tensor)
+    sizes = plan.gradient_bytes * common, stored
+    found = _communicate(system, *sizes, (plan.holders, plan.shards), plan.tensor)
     if job.model.experts > 1:
-        few, apart = plan.expert_replicas, plan.tensor * plan.expert
+        few, apart = (plan.expert_replicas, plan.expert_shards), plan.tensor * plan.expert
         sizes = plan.gradient_bytes * count.experts, plan.operand_bytes * count.experts
         more = _communicate(system, *sizes, few, apart)
         found = [one + other for one, other in zip(found, more, strict=True)]
@@ -66,16 +72,36 @@ def compute_exchange(job: TrainingJob, plan: TrainingPlan, system: System) -> Re
 
 
 def _communicate(
-    system: System, gradients: Floats, stored: Floats, ranks: Floats, apart: Floats
+    system: System,
+    gradients: Floats,
+    stored: Floats,
+    ranks: tuple[Floats, Floats],
+    apart: Floats,
 ) -> list[Floats]:
-    share = compute_link_share("all_gather", ranks)
-    return [
-        spread_s(system, "all_reduce", gradients, ranks, apart=apart),
-        spread_s(system, "reduce_scatter", gradients, ranks, apart=apart),
-        spread_s(system, "all_gather", stored, ranks, apart=apart),
+    """Return the fields of :class:`ReplicaCommunication`.
+
+    Args:
+        system: the cluster.
+        gradients: bytes of gradients, (n,).
+        stored: bytes of weights, (n,).
+        ranks: devices that hold the same weights, and those that share them, (n,) each.
+        apart: devices from one rank to the next, (n,).
+    """
+    every, among = ranks
+    share = compute_link_share("all_gather", among)
+    found = [
+        spread_s(system, "all_reduce", gradients, every, apart=apart),
+        spread_s(system, "reduce_scatter", gradients, among, apart=apart),
+        spread_s(system, "all_gather", stored, among, apart=apart),
         gradients * share,
         stored * share,
     ]
+    groups = every / among
+    if (groups > 1).any():
+        shard = gradients / among
+        found[1] = found[1] + spread_s(system, "all_reduce", shard, groups, apart=apart * among)
+        found[3] = found[3] + shard * compute_link_share("all_reduce", groups)
+    return found
 
 
 def _times(plan: TrainingPlan) -> tuple[Floats, Floats]:

@@ -92,6 +92,8 @@ class TrainingPlan:
     """Index into RECOMPUTED."""
     zero: Floats
     """ZeRO stage: 0 shards nothing among replicas, 3 everything."""
+    zero_group: Floats
+    """Replicas among which ZeRO shards; 0: all."""
     global_batch: Floats
     """Sequences of a step."""
     context: Floats
@@ -147,9 +149,19 @@ class TrainingPlan:
         return self.replicas * self.copies
 
     @cached_property
+    def shards(self) -> Floats:
+        """Number of devices among which ZeRO shards, (n,)."""
+        return np.where(self.zero_group > 0, self.zero_group, self.holders)
+
+    @cached_property
     def expert_replicas(self) -> Floats:
         """Number of devices that hold the same experts, (n,)."""
         return np.maximum(self.holders / self.expert, 1.0)
+
+    @cached_property
+    def expert_shards(self) -> Floats:
+        """Number of devices among which ZeRO shards the experts, (n,)."""
+        return np.where(self.expert > 1, self.expert_replicas, self.shards)
 
     @cached_property
     def devices(self) -> Floats:

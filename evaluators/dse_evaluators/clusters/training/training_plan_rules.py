@@ -69,6 +69,7 @@ def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
         plan.zero,
         plan.holders,
     )
+    yield from _sharding(plan)
     yield Rule(
         plan.overlap & (plan.holders < 2),
         "to overlap communication of replicas, there must be {needs:g}, not {has:g}",
@@ -125,6 +126,29 @@ def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
         np.ones_like(plan.interleave),
     )
     yield from _dual_pipe(plan)
+
+
+def _sharding(plan: TrainingPlan) -> Iterator[Rule]:
+    """Yield the constraints on groups of replicas among which ZeRO shards."""
+    grouped = plan.zero_group > 0
+    yield Rule(
+        grouped & (plan.zero < 1),
+        "a zero_group of {has:g} devices shards nothing in ZeRO stage {needs:g}: leave it out",
+        plan.zero_group,
+        plan.zero,
+    )
+    yield Rule(
+        grouped & ~_whole(plan.holders, np.maximum(plan.zero_group, 1.0)),
+        "{has:g} devices with the same weights are no multiple of a zero_group of {needs:g}",
+        plan.holders,
+        plan.zero_group,
+    )
+    yield Rule(
+        grouped & (plan.expert > 1),
+        "a zero_group of {has:g}, but experts over {needs:g} devices: not modelled together",
+        plan.zero_group,
+        plan.expert,
+    )
 
 
 def _dual_pipe(plan: TrainingPlan) -> Iterator[Rule]:

@@ -48,6 +48,7 @@ designs = st.fixed_dictionaries(
         "sequence_parallel": st.booleans(),
         "recompute": st.sampled_from(["none", "selective", "full"]),
         "zero": st.sampled_from([0, 1, 2, 3]),
+        "zero_group": st.sampled_from([0, 2]),
         "overlap": st.booleans(),
         "overlap_experts": st.booleans(),
         "offload": st.sampled_from(OFFLOADED),

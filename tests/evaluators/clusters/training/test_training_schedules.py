@@ -1,4 +1,4 @@
-"""DualPipe and DualPipeV, as printed."""
+"""DualPipe and DualPipeV, and ZeRO within groups of replicas, as printed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,32 @@ def test_dualpipe_hides_messages_between_stages():
         ({"schedule": "dualpipe", "interleave": 2}, "places its stages itself: interleave 2"),
         ({"schedule": "dualpipe_v", "dp": 128}, "needs 8 microbatches or more"),
         ({"schedule": "dualpipe_v", "pp": 16}, "layers over pipeline stages: 80 in 32"),
+        ({"zero_group": 4, "zero": 0}, "shards nothing in ZeRO stage 0"),
+        ({"zero_group": 3}, "8 devices with the same weights are no multiple"),
     ],
 )
 def test_plans_that_cannot_be_say_why(plan, words):
     assert words in evaluate(plan).faults[0].reason
+
+
+def test_hybrid_sharding_sends_between_hosts_what_the_paper_says():
+    """Zhao et al.: PyTorch FSDP, 2023, section 3.2.2: 2 M (W - 1) / (G W) for 3 M (W - 1) / W.
+
+    W are all devices, G those of a host, here 512 and 8; a step of one microbatch. Gradients and
+    weights of 2 bytes.
+    """
+    plan = {"tp": 1, "pp": 1, "zero": 3, "gradient_format": "bf16", "recompute": "full"}
+    options = {"model": {"like": "llama2-7b", "vocabulary": 1}}
+    hybrid = metrics(plan | {"dp": 512, "zero_group": 8}, **options)
+    inside = metrics(plan | {"dp": 8, "microbatch": 1}, **options, sequence=1024)
+    whole = metrics(plan | {"dp": 512}, **options)
+    weights = 2.0 * (32 * (4 * 4096**2 + 3 * 4096 * 11008))
+    assert whole["data_traffic"] == pytest.approx(3 * weights * 511 / 512, rel=1e-4)
+    inside_bytes = inside["data_traffic"] / 64  # as many microbatches
+    between = hybrid["data_traffic"] - inside_bytes
+    assert between == pytest.approx(2 * weights * 511 / (8 * 512), rel=0.02)
+    assert hybrid["optimizer_memory"] == pytest.approx(64 * whole["optimizer_memory"])
+
+
+def test_a_group_of_all_replicas_is_the_default():
+    assert metrics({"zero_group": 8}) == metrics({})
