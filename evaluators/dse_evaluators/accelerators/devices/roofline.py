@@ -128,7 +128,8 @@ def total_s(
     works = most_s > 0
     most_s = np.where(works, most_s, 1.0)  # avoids 0 / 0 where there is no work
     lower = (lower_s / most_s) ** constants.exponent
-    higher, chain = np.float64(1.0), np.float64(0.0)
+    higher: Floats | float = 1.0
+    chain: Floats | float = 0.0
     if chained:
         middle = (np.minimum(higher_s, chain_s) / most_s) ** constants.exponent
         short = chain_s < higher_s

@@ -135,9 +135,8 @@ class _FreeBlocks:
         """Return bounds of the blocks that are free after one more token of each sequence."""
         block = state.plan.block
         most_kept = state.context + state.running * (1 + block)
-        return _FreeBlocks(
-            least=state.plan.blocks + -most_kept // block, exact=np.zeros(len(block), dtype=bool)
-        )
+        least: Ints = state.plan.blocks - -(-most_kept // block)
+        return _FreeBlocks(least=least, exact=np.zeros(len(block), dtype=bool))
 
     def hold(self, state: ServerState, rows: Ints, blocks: Ints) -> Mask:
         """Return whether the servers ``rows`` have so many free blocks, (r,)."""
