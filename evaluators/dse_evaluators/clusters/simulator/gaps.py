@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Ints, Mask
-from dse_evaluators.clusters.simulator.state import NEVER, ServerState
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState, find_places
 
 _LEAST_S, _RATIO, _BINS = 1e-5, 1.01, 2320
 """Logarithmic histogram bins: gaps are resolved to half a percent, up to 1e5 s."""
@@ -62,7 +62,7 @@ class Gaps:
         rest = rough[steps[rough] > 1]
         gap = (spent[rest] - first[rest]) / (steps[rest] - 1)
         self._count(state.row[rest], gap, (running * (steps - 1))[rest])
-        row, who = np.nonzero(state.ends[rough] < NEVER)
+        row, who = find_places(state.ends[rough] < NEVER)
         at = rough[row]
         since = np.maximum(state.first[at, who], self.wrote_at[state.row[at]])
         bins = _bins(state.now[at] + first[at] - since)

@@ -16,7 +16,7 @@ from dse_evaluators.clusters.simulator.admission import PrefillBatch, admit, nex
 from dse_evaluators.clusters.simulator.cache import evict, steps_in_room
 from dse_evaluators.clusters.simulator.gaps import Gaps
 from dse_evaluators.clusters.simulator.server_settings import IterationWork
-from dse_evaluators.clusters.simulator.state import NEVER, ServerState
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState, find_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ def _end(state: ServerState) -> None:
         return
     # Few of many requests end: indices are faster than masks over all of them.
     ends = state.ends[rows]
-    place, over = np.nonzero(ends <= state.step[rows, None])
+    place, over = find_places(ends <= state.step[rows, None])
     ends[place, over] = NEVER
     state.soonest[rows] = ends.min(axis=1)
     ended = rows[place], over

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from dse.core.values import Array, Floats, Ints
+from dse.core.values import Array, Floats, Ints, Mask
 from dse_evaluators.clusters.simulator.server_settings import SimulatorPlan
 
 NEVER = np.iinfo(np.int64).max // 4
@@ -125,6 +125,12 @@ def fresh(plan: SimulatorPlan, arrival: Floats, prompt: Ints, answer: Ints) -> S
         texts_s=zero.copy(),
         evictions=nothing.copy(),
     )
+
+
+def find_places(mask: Mask) -> tuple[Ints, Ints]:
+    """Return row and column of each true element of an (n, w) mask, as ``nonzero``, but faster."""
+    row, column = np.divmod(np.flatnonzero(mask), mask.shape[1])
+    return row, column
 
 
 def join_states(states: list[ServerState]) -> ServerState:
