@@ -33,6 +33,7 @@ def expert_weights(model: Transformer) -> float:
 
 SEEN_BY_STATE = frozenset(
     {"tp", "pp", "dp", "cp", "ep", "zero", "zero_group", "schedule"}
+    | {"secondary_group", "quantized_weights"}
     | {"number_format", "gradient_format"}
 )
 """Inputs of a plan that determine the model state on a device."""

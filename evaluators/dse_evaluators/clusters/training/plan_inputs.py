@@ -18,14 +18,16 @@ from dse_evaluators.clusters.training.training_plan import (
 from dse_evaluators.reading_table import Flag, NumberInput, Reading, Readings, one_of
 
 _COUNT = NumberInput(1, 1e9, whole=True)
-_FLAGS = ("sequence_parallel", "overlap", "overlap_experts")
+_FLAGS = ("sequence_parallel", "overlap", "overlap_experts", "quantized_weights")
 
 READINGS: Mapping[str, Reading] = {
     **dict.fromkeys(("tp", "pp", "dp", "microbatch", "global_batch"), _COUNT),
     **dict.fromkeys(("cp", "ep", "interleave"), _COUNT._replace(default=1.0)),
     **dict.fromkeys(_FLAGS, Flag(default=False)),
     "zero": NumberInput(0, 3, default=0.0, whole=True),
-    "zero_group": NumberInput(0, 1e9, default=0.0, whole=True),
+    **dict.fromkeys(
+        ("zero_group", "secondary_group"), NumberInput(0, 1e9, default=0.0, whole=True)
+    ),
     "recompute": one_of(RECOMPUTED, RECOMPUTED[0]),
     "schedule": one_of(SCHEDULES, SCHEDULES[0]),
     "offload": one_of(OFFLOADED, OFFLOADED[0]),

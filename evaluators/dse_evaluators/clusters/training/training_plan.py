@@ -94,6 +94,10 @@ class TrainingPlan:
     """ZeRO stage: 0 shards nothing among replicas, 3 everything."""
     zero_group: Floats
     """Replicas among which ZeRO shards; 0: all."""
+    secondary_group: Floats
+    """Replicas among which ZeRO 3 keeps a second copy of weights, for backward passes; 0: none."""
+    quantized_weights: Mask
+    """Whether ZeRO 3 sends weights in 8 bits."""
     global_batch: Floats
     """Sequences of a step."""
     context: Floats

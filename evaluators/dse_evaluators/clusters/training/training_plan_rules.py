@@ -149,6 +149,37 @@ def _sharding(plan: TrainingPlan) -> Iterator[Rule]:
         plan.zero_group,
         plan.expert,
     )
+    second, threes = plan.secondary_group, np.full_like(plan.zero, 3.0)
+    yield Rule(
+        (second > 0) & (plan.zero < 3),
+        "a secondary_group is gathered in ZeRO stage {needs:g}, not in {has:g}: leave it out",
+        plan.zero,
+        threes,
+    )
+    yield Rule(
+        (second > 0) & ~_whole(plan.shards, np.maximum(second, 1.0)),
+        "ZeRO shards among {has:g} devices, which is no multiple of a secondary_group of {needs:g}",
+        plan.shards,
+        second,
+    )
+    yield Rule(
+        (second > 0) & (plan.expert > 1),
+        "a secondary_group of {has:g}, but experts over {needs:g} devices: not modelled together",
+        second,
+        plan.expert,
+    )
+    yield Rule(
+        plan.quantized_weights & (plan.zero < 3),
+        "quantized_weights are gathered in ZeRO stage {needs:g}, not in {has:g}: leave it out",
+        plan.zero,
+        threes,
+    )
+    yield Rule(
+        plan.quantized_weights & (plan.operand_bytes <= 1),
+        "quantized_weights of {needs:g} byte, but weights have {has:g} already: leave it out",
+        plan.operand_bytes,
+        np.ones_like(plan.zero),
+    )
 
 
 def _dual_pipe(plan: TrainingPlan) -> Iterator[Rule]:

@@ -1,4 +1,4 @@
-"""DualPipe and DualPipeV, and ZeRO within groups of replicas, as printed."""
+"""DualPipe and DualPipeV, ZeRO within groups of replicas and ZeRO++, as printed."""
 
 from __future__ import annotations
 
@@ -85,6 +85,13 @@ def test_dualpipe_hides_messages_between_stages():
         ({"schedule": "dualpipe_v", "pp": 16}, "layers over pipeline stages: 80 in 32"),
         ({"zero_group": 4, "zero": 0}, "shards nothing in ZeRO stage 0"),
         ({"zero_group": 3}, "8 devices with the same weights are no multiple"),
+        ({"secondary_group": 8}, "gathered in ZeRO stage 3, not in 1"),
+        ({"secondary_group": 3, "zero": 3}, "among 8 devices, which is no multiple"),
+        ({"quantized_weights": True}, "gathered in ZeRO stage 3, not in 1"),
+        (
+            {"quantized_weights": True, "zero": 3, "number_format": "fp8"},
+            "weights have 1 already",
+        ),
     ],
 )
 def test_plans_that_cannot_be_say_why(plan, words):
@@ -112,3 +119,34 @@ def test_hybrid_sharding_sends_between_hosts_what_the_paper_says():
 
 def test_a_group_of_all_replicas_is_the_default():
     assert metrics({"zero_group": 8}) == metrics({})
+
+
+def test_quantized_and_second_weights_send_what_the_paper_says():
+    """Wang et al.: ZeRO++, 2023: forward M / 2 for M, backward within the node; M is 2 bytes."""
+    plan = {"tp": 1, "pp": 1, "zero": 3, "gradient_format": "bf16", "recompute": "full", "dp": 512}
+    options = {"model": {"like": "llama2-7b", "vocabulary": 1}}
+    weights = 2.0 * (32 * (4 * 4096**2 + 3 * 4096 * 11008))
+    far = weights * 511 / 512
+    usual, second, both = (
+        metrics(plan | one, **options)
+        for one in (
+            {},
+            {"secondary_group": 8},
+            {"secondary_group": 8, "quantized_weights": True},
+        )
+    )
+    assert usual["data_traffic"] == pytest.approx(3 * far, rel=1e-4)
+    assert second["data_traffic"] == pytest.approx(2 * far + weights * 7 / 8, rel=1e-4)
+    assert both["data_traffic"] == pytest.approx(1.5 * far + weights * 7 / 8, rel=1e-4)
+    assert second["weights_memory"] - usual["weights_memory"] == pytest.approx(
+        weights / 8, rel=1e-4
+    )
+
+
+def test_second_weights_spare_a_third_of_a_slow_network():
+    """Gradients and forward gathers alone cross nodes."""
+    plan = {"tp": 1, "pp": 1, "zero": 3, "gradient_format": "bf16", "recompute": "full", "dp": 512}
+    slow = {"like": "h100-dgx", "network": {"adapters": 1, "adapter_bandwidth": "12.5 GB/s"}}
+    options = {"model": {"like": "llama2-7b", "vocabulary": 1}, "system": slow}
+    usual, second = (metrics(plan | {"secondary_group": size}, **options) for size in (0, 8))
+    assert second["data_time"] == pytest.approx(usual["data_time"] * 2 / 3, rel=0.05)
