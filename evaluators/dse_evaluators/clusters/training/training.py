@@ -88,7 +88,7 @@ class Training(
         stream_optimizer: whether offloaded optimizer state passes through a device in the backward
             pass of every microbatch, as in Calculon, and not once in the update.
         split_messages: whether each tensor-parallel device sends its part of a message between
-            stages, as Megatron does, and not all of them the whole.
+            stages, as Megatron does, and not each of them all of it.
         price_per_hour: US dollars per device and hour, or a mapping by system or device; by default
             those of ``clusters/prices.csv``, which has the date and the source of each.
         grid: a name of ``carbon.grids``.
