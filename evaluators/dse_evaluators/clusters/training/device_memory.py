@@ -56,9 +56,11 @@ def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> Tra
     far = plan.offload >= OFFLOADED.index("optimizer")
     passing = np.where(away | (plan.zero >= 3), 2.0 / state.layers, 0.0)
     weights = np.where(away, 0.0, state.weights_bytes) + state.whole_bytes * passing
-    second = np.where(plan.secondary_group > 0, 1.0 / np.maximum(plan.secondary_group, 1.0), 0.0)
+    weights = np.minimum(weights, state.whole_bytes)
+    if (second := plan.secondary_group).any():
+        weights = weights + np.where(second > 0, state.whole_bytes / np.maximum(second, 1.0), 0.0)
     return TrainingMemoryUse(
-        weights=np.minimum(weights, state.whole_bytes) + second * state.whole_bytes,
+        weights=weights,
         gradients=np.where(gone, state.passing_gradients_bytes, state.gradients_bytes),
         optimizer=state.optimizer_bytes * np.where(far, np.minimum(2.0 / state.layers, 1.0), 1.0),
         activations=activations(plan, kept, layers=state.layers, spared=state.spared),

@@ -111,21 +111,22 @@ def step(
     streamed_s = _streamed_s(plan, rest.state, one, habits)
     missing = np.ceil(count / plan.pipeline) * plan.pipeline - count
     idle = rest.state.elsewhere + (plan.interleave - 1.0) * missing * layers
+    stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave * plan.chunks, 0.0)
+    passed_s = count * stages * rest.passed_s
     dual = plan.schedule >= SCHEDULES.index("dualpipe")
     if dual.any():
         # PP / 2 - 1 stages of both passes, which overlap, and another backward pass
         ahead = plan.chunks * plan.pipeline / 2.0 - 1.0
         idle = np.where(dual, ahead * layers / plan.chunks, idle)
         spared_s = spared_s - np.where(dual, one.backward_s, 0.0)
+        hidden_s = np.maximum(habits.overlap_tax * passed_s, passed_s - count * layers * pass_s)
+        passed_s = np.where(dual, hidden_s, passed_s)
     every = count * layers
     optimizer_s = chip.passes_s((_UPDATE_BYTES + plan.gradient_bytes) * rest.state.updated)
     late_s = np.where(rest.state.spared > 0, np.maximum(one.head_s - pass_s, 0.0), one.head_s)
     data_s = _data_s(plan, rest, habits, layers=layers, pass_s=layers * pass_s, one=one)
     # The link to the host is separate from the links between replicas: both may be busy at once.
     busy_s = every * pass_s + np.where(plan.overlap, data_s, 0.0)
-    stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave * plan.chunks, 0.0)
-    passed_s = count * stages * rest.passed_s
-    hidden_s = np.maximum(habits.overlap_tax * passed_s, passed_s - every * pass_s)
     return TrainingStep(
         compute_s=every * one.compute_s + count / plan.copies * late_s,
         recompute_s=every * one.recompute_s,
@@ -133,7 +134,7 @@ def step(
         context_s=every * one.context_s,
         expert_s=every * one.expert_s,
         bubble_s=idle / plan.interleave * (np.maximum(pass_s - spared_s, 0.0) + streamed_s),
-        pipeline_s=np.where(dual, hidden_s, passed_s),
+        pipeline_s=passed_s,
         data_s=data_s,
         offload_s=every * streamed_s
         if habits.streams_optimizer
