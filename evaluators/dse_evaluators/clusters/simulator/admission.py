@@ -127,7 +127,7 @@ class _FreeBlocks:
     """
 
     least: Ints
-    """At least so many blocks are free, (n,)."""
+    """Lower bound of the free blocks, (n,)."""
     exact: Mask
 
     @staticmethod
@@ -139,7 +139,7 @@ class _FreeBlocks:
         return _FreeBlocks(least=least, exact=np.zeros(len(block), dtype=bool))
 
     def hold(self, state: ServerState, rows: Ints, blocks: Ints) -> Mask:
-        """Return whether the servers ``rows`` have so many free blocks, (r,)."""
+        """Return whether the servers ``rows`` have ``blocks`` free blocks each, (r,)."""
         unsure = rows[(blocks > self.least[rows]) & ~self.exact[rows]]
         if len(unsure):
             block = state.plan.block[unsure]

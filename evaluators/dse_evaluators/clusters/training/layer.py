@@ -146,8 +146,8 @@ def context_s(
 def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,).
 
-    Each tensor-parallel device sends its part, and the next stage gathers the parts, unless the job
-    says that all send everything.
+    Each tensor-parallel device sends its part, and the next stage gathers the parts; without
+    ``split_messages`` each sends everything.
 
     Source:
         Narayanan et al., SC 2021, section 4.1 (scatter/gather between stages).

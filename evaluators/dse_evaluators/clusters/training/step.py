@@ -116,7 +116,7 @@ def step(
     dual = plan.schedule >= SCHEDULES.index("dualpipe")
     if dual.any():
         # PP / 2 - 1 stages of both passes, which overlap, and another backward pass
-        ahead = plan.chunks * plan.pipeline / 2.0 - 1.0
+        ahead = np.maximum(plan.chunks * plan.pipeline / 2.0 - 1.0, 0.0)
         idle = np.where(dual, ahead * layers / plan.chunks, idle)
         spared_s = spared_s - np.where(dual, one.backward_s, 0.0)
         hidden_s = np.maximum(habits.overlap_tax * passed_s, passed_s - count * layers * pass_s)
