@@ -79,7 +79,7 @@ class ServingSimulator(
     DeclaredEvaluator,
     reads=_READINGS,
     provides=_METRICS,
-    version="3",
+    version="2",
     fits=("front_end.fits.json",),
 ):
     """Latencies of requests under a scheduler, simulated iteration by iteration.
