@@ -11,10 +11,11 @@ and of the plans that are feasible to either the share that is to both: most are
 the median difference of the seconds of a step of those. The last line is how many plans a CPU
 second each judges.
 
-Conventions are those of Calculon, unless ``--unmatched``: devices of 80 GiB with 512 GiB of their
-host each, no embedding and no LM head, stages that may have one layer more than others, gradients
-of 16 bits that are offloaded with the optimizer state, and no offloading from devices of fewer than
-three layers.
+Data and conventions are those of Calculon (``calculon_conventions.py``), unless ``--unmatched``:
+its rates of kernels and links, no embedding and no LM head, stages that may have one layer more
+than others, gradients that are offloaded with the optimizer state, which passes in every backward
+pass, and no offloading from devices of fewer than three layers. In 8 bits activations, messages,
+attention and gradients have 8 bits as well. Plans a second are those by our own conventions.
 """
 
 from __future__ import annotations
@@ -26,33 +27,27 @@ import random
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from calculon_conventions import FORMAT_NAMES, Machine
 from training import CALCULON, RECOMPUTED
 
 from dse.core.batch import Batch
 from dse.core.values import Floats, Value
-from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.training.training import Training
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 MODELS = ("megatron-22B", "gpt3-175B", "megatron-1T")
 SYSTEMS = {"a100_80g": "a100-dgx", "h100_80g_nvl8": "h100-dgx"}
 KINDS = (("a100_80g", "float16"), ("h100_80g_nvl8", "float16"), ("h100_80g_nvl8", "float8"))
-FORMATS = {"float16": "fp16", "float8": "fp8"}
-GIB = 2.0**30
-HOST_BYTES = 512 * GIB
-"""Bytes of a device's share of its host in Calculon's systems."""
-
 FEWEST_OFFLOADED = 3
 """Layers of a device from which Calculon offloads."""
 
-SYSTEMS_OF_80_GIB = {
-    "a100_80g": {"like": "a100-dgx", "device": {"like": "a100-sxm-80gb", "memory": "80 GiB"}},
-    "h100_80g_nvl8": {"like": "h100-dgx", "device": {"like": "h100-sxm", "memory": "80 GiB"}},
-}
+LAYOUT = ("model", "system", "datatype", "tensor_par", "data_par", "sharded")
+"""Parts of a plan on which the machine or the rates hang, by the conventions of Calculon."""
+
 OFFLOADS = ("none", "optimizer", "optimizer+weights")
 
 Drawn = Mapping[str, str | int | bool]
@@ -106,46 +101,74 @@ def calculon_times(folder: Path, plans: list[Drawn]) -> Floats:
     return np.array([seconds(plan) for plan in plans])
 
 
-def our_times(plans: list[Drawn], *, matched: bool) -> Floats:
-    """Return the seconds of a step of each plan, (n,); NaN if it is infeasible.
-
-    Args:
-        plans: the plans.
-        matched: whether conventions are those of Calculon.
-    """
+def our_times(plans: list[Drawn]) -> Floats:
+    """Return the seconds of a step of each plan, (n,); NaN if it is infeasible."""
     found = np.full(len(plans), np.nan)
-    groups = defaultdict[tuple[object, object], list[int]](list)
-    for at, plan in enumerate(plans):
-        groups[plan["model"], plan["system"]].append(at)
-    for (model, system), places in groups.items():
-        trained = _training(str(model), str(system), matched=matched)
-        designs = [_design(plans[at], matched=matched) for at in places]
-        metrics = trained.evaluate(Batch.of(designs))
-        layers = TRANSFORMERS[CALCULON[str(model)]].layers
-        found[places] = metrics.columns["step_time"]
-        short = [at for at in places if matched and _is_too_short(plans[at], layers)]
-        found[[*short, *(places[row] for row in metrics.faults)]] = np.nan
-    return found
-
-
-def _training(model: str, system: str, *, matched: bool) -> Training:
-    if not matched:
-        return Training(
-            model=CALCULON[model],
-            system=SYSTEMS[system],
+    for (model, system), places in _grouped(plans, "model", "system"):
+        trained = Training(
+            model=CALCULON[str(model)],
+            system=SYSTEMS[str(system)],
             sequence=2048,
             fused=False,
             reserve=0.0,
         )
-    return Training(
-        model={"like": CALCULON[model], "vocabulary": 1},
-        system=SYSTEMS_OF_80_GIB[system],
+        metrics = trained.evaluate(Batch.of([_design(plans[at]) for at in places]))
+        found[places] = metrics.columns["step_time"]
+        found[[places[row] for row in metrics.faults]] = np.nan
+    return found
+
+
+def our_matched_times(folder: Path, plans: list[Drawn]) -> Floats:
+    """Return the seconds of a step by Calculon's conventions, (n,); NaN if it is infeasible.
+
+    Args:
+        folder: the folder of Calculon.
+        plans: the plans.
+    """
+    found = np.full(len(plans), np.nan)
+    for layout, places in _grouped(plans, *LAYOUT):
+        plan = dict(zip(LAYOUT, layout, strict=True))
+        trained = _matched_training(folder, plan)
+        stored, timed = (
+            trained.evaluate(Batch.of([_matched_design(plans[at], zero) for at in places]))
+            for zero in (2, 1)
+        )
+        layers = TRANSFORMERS[CALCULON[str(plan["model"])]].layers
+        found[places] = timed.columns["step_time"]
+        short = [at for at in places if _is_too_short(plans[at], layers)]
+        found[[*short, *(places[row] for row in stored.faults)]] = np.nan
+    return found
+
+
+def _grouped(
+    plans: list[Drawn], *names: str
+) -> Iterable[tuple[tuple[str | int | bool, ...], list[int]]]:
+    groups = defaultdict[tuple[str | int | bool, ...], list[int]](list)
+    for at, plan in enumerate(plans):
+        groups[tuple(plan[name] for name in names)].append(at)
+    return groups.items()
+
+
+def _matched_training(folder: Path, plan: Drawn) -> Training:
+    name, tensor = str(plan["system"]), int(plan["tensor_par"])
+    machine = Machine(path=folder / "systems" / f"{name}.json", like=SYSTEMS[name])
+    data, shards = int(plan["data_par"]), bool(plan["sharded"])
+    trained = Training(
+        model={"like": CALCULON[str(plan["model"])], "vocabulary": 1},
+        system=machine.system(tensor=tensor, data=data, shards=shards),
         sequence=2048,
         fused=False,
         reserve=0.0,
         uneven=True,
-        host_memory=NODE_DEVICES * HOST_BYTES,
+        overlap_tax=machine.overlap_tax,
+        host_memory=tensor * machine.host_bytes,
+        host_bandwidth=machine.host_bytes_per_s,
+        stream_optimizer=True,
+        split_messages=False,
     )
+    chips = trained._chips  # noqa: SLF001 - no option takes a table of rates
+    chips.update(machine.chips(chips))
+    return trained
 
 
 def _is_too_short(plan: Drawn, layers: int) -> bool:
@@ -178,11 +201,27 @@ def _execution(plan: Drawn) -> dict[str, object]:
     }
 
 
-def _design(plan: Drawn, *, matched: bool) -> dict[str, Value]:
-    """The plan as one of ours; a sharded optimizer shares what ZeRO 2 does."""
+def _matched_design(plan: Drawn, zero: int) -> dict[str, Value]:
+    """The plan as one of ours by Calculon's conventions.
+
+    A sharded optimizer shares what ZeRO 2 does, and sends what ZeRO 1 does: gradients once.
+
+    Args:
+        plan: a plan of Calculon.
+        zero: stage of ZeRO if the optimizer is sharded.
+    """
+    narrow = plan["datatype"] == "float8"
     offload = str(plan["offload"])
-    if matched and offload != "none":
-        offload = f"gradients+{offload}"
+    return _design(plan) | {
+        "zero": zero * bool(plan["sharded"]),
+        "offload": offload if offload == "none" else f"gradients+{offload}",
+        "gradient_format": "fp8" if narrow else "bf16",
+        "activation_format": "fp8" if narrow else "bf16",
+    }
+
+
+def _design(plan: Drawn) -> dict[str, Value]:
+    """The plan as one of ours; a sharded optimizer shares what ZeRO 2 does."""
     return {
         "tp": plan["tensor_par"],
         "pp": plan["pipeline_par"],
@@ -194,9 +233,8 @@ def _design(plan: Drawn, *, matched: bool) -> dict[str, Value]:
         "zero": 2 * bool(plan["sharded"]),
         "overlap": plan["overlap"],
         "global_batch": plan["batch_size"],
-        "offload": offload,
-        "gradient_format": "bf16" if matched else "fp32",
-        "number_format": FORMATS[str(plan["datatype"])],
+        "offload": str(plan["offload"]),
+        "number_format": FORMAT_NAMES[str(plan["datatype"])],
     }
 
 
@@ -236,8 +274,10 @@ def main() -> None:
     started = time.process_time()
     their_s = calculon_times(options.calculon, plans)
     between = time.process_time()
-    our_s = our_times(plans, matched=not options.unmatched)
+    our_s = our_times(plans)
     ended = time.process_time()
+    if not options.unmatched:
+        our_s = our_matched_times(options.calculon, plans)
     tell_shares(plans, their_s, our_s)
     paces = [len(plans) / each for each in (between - started, ended - between)]
     print(f"# plans a CPU second: Calculon {paces[0]:.3g}, ours {paces[1]:.3g}")

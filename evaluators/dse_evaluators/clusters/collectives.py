@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,6 +46,27 @@ class ConstantColumns:
     latency_s: Floats
     bytes_per_s: Floats
     pipelining: Floats
+
+    @staticmethod
+    def by_ranks(known: Sequence[CollectiveConstants]) -> ConstantColumns:
+        """Return the constants for 0, 1, 2, ... ranks, where those from 2 ranks on are ``known``.
+
+        With fewer than two ranks nothing is sent: latency 0 and infinite bandwidth.
+        """
+        return ConstantColumns(
+            latency_s=np.array([0.0, 0.0, *(one.latency_s for one in known)]),
+            bytes_per_s=np.array([np.inf, np.inf, *(one.bytes_per_s for one in known)]),
+            pipelining=np.array([0.0, 0.0, *(one.pipelining for one in known)]),
+        )
+
+    def take(self, ranks: Floats) -> ConstantColumns:
+        """Return the constants for each number of ranks, (n,)."""
+        places = ranks.astype(np.intp)
+        return ConstantColumns(
+            latency_s=self.latency_s[places],
+            bytes_per_s=self.bytes_per_s[places],
+            pipelining=self.pipelining[places],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

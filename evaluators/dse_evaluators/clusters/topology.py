@@ -106,25 +106,11 @@ def group_of(
 
 def _within(system: System, collective: Collective, ranks: Floats) -> ConstantColumns:
     """Return latency, bandwidth and pipelining of n collectives in a node, by ranks, (n,) each."""
-    places = np.minimum(ranks, system.node_devices).astype(np.intp)
-    table = _by_ranks(system, collective)
-    return ConstantColumns(
-        latency_s=table.latency_s[places],
-        bytes_per_s=table.bytes_per_s[places],
-        pipelining=table.pipelining[places],
-    )
+    return _by_ranks(system, collective).take(np.minimum(ranks, system.node_devices))
 
 
 @cache
 def _by_ranks(system: System, collective: Collective) -> ConstantColumns:
-    """Return a collective's latency, bandwidth and pipelining in a node, by number of ranks.
-
-    Each array is indexed by 0 to ``node_devices`` ranks. With fewer than two ranks nothing is sent:
-    latency 0 and infinite bandwidth.
-    """
+    """Return the constants of a collective in a node, by 0 to ``node_devices`` ranks."""
     known = [system.within(collective, ranks) for ranks in range(2, system.node_devices + 1)]
-    return ConstantColumns(
-        latency_s=np.array([0.0, 0.0, *(one.latency_s for one in known)]),
-        bytes_per_s=np.array([np.inf, np.inf, *(one.bytes_per_s for one in known)]),
-        pipelining=np.array([0.0, 0.0, *(one.pipelining for one in known)]),
-    )
+    return ConstantColumns.by_ranks(known)

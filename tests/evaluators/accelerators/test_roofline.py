@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.devices.roofline import KernelWork, RooflineConstants, times
+from dse_evaluators.accelerators.devices.roofline import (
+    KernelWork,
+    RooflineConstants,
+    times,
+    total_s,
+)
 
 PLAIN = RooflineConstants(compute_share=1.0, memory_share=1.0, exponent=2.0, launch_s=0.0)
 
@@ -92,3 +97,22 @@ def test_work_of_nothing_takes_the_launch():
         flops=np.zeros(1), moved_bytes=np.zeros(1), chain=np.zeros(1), converted=np.zeros(1)
     )
     assert seconds(nothing, replace(PLAIN, launch_s=3e-6)) == 3e-6
+
+
+@pytest.mark.parametrize("chain_s", [0.0, 4e-10])
+def test_the_total_alone_is_that_of_the_parts_bit_by_bit(chain_s):
+    rng = np.random.default_rng(0)
+    flops, moved, depth = (10.0 ** rng.uniform(0, 12, 500) for _ in range(3))
+    flops[:3] = moved[:2] = depth[:1] = 0.0  # no work, or of one kind alone
+    work = KernelWork(flops=flops, moved_bytes=moved, chain=depth, converted=depth)
+    constants = RooflineConstants(
+        compute_share=0.78,
+        memory_share=0.85,
+        exponent=rng.uniform(1.2, 3.0, 500),
+        launch_s=3e-6,
+        chain_s=chain_s,
+        conversion_bytes=3.0,
+    )
+    peaks = {"flops_per_s": 989e12, "bytes_per_s": 3.35e12}
+    whole = times(work, constants, **peaks).total_s
+    assert np.array_equal(total_s(work, constants, **peaks), whole)

@@ -89,9 +89,9 @@ class Engine:
             few = work.converted <= VECTOR_ROWS * work.chain  # rows times depth
             constants = _where(few, self.vector, constants)
             flops_per_s = np.where(few, self.vector_flops_per_s, flops_per_s)
-        return roofline.times(
+        return roofline.total_s(
             work, constants, flops_per_s=flops_per_s, bytes_per_s=self.bytes_per_s
-        ).total_s
+        )
 
     def attention_s(self, work: KernelWork) -> Floats:
         """Return the seconds of a fused attention kernel, (n,)."""
@@ -107,9 +107,9 @@ class Engine:
         return moved_bytes / (self.plain.memory_share * self.bytes_per_s)
 
     def _plain_s(self, work: KernelWork, constants: RooflineConstants) -> Floats:
-        return roofline.times(
+        return roofline.total_s(
             work, constants, flops_per_s=self.plain_flops_per_s, bytes_per_s=self.bytes_per_s
-        ).total_s
+        )
 
 
 def engine(

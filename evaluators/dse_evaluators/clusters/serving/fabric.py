@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from dse_evaluators.clusters.algorithms import ALGORITHMS, Group
 from dse_evaluators.clusters.collectives import (
     Collective,
     CollectiveConstants,
+    ConstantColumns,
     constants_of,
     seconds,
 )
@@ -98,15 +100,15 @@ class ServingFabric:
 
         It is 0 for a single rank. Over several nodes it is a ring or trees, whichever is faster.
         """
+        most = float(np.max(ranks, initial=1.0))
+        if most <= self.node_devices:
+            return seconds("all_reduce", size_bytes, ranks, _sums(self, int(most)).take(ranks))
         found = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
-        for count in np.unique(ranks).tolist():
-            if count > self.node_devices:
-                rows = ranks == count
-                found[rows] = self._sum_between_s(size_bytes[rows], count)
-            elif count > 1:
-                rows = ranks == count
-                constants = self._constants("all_reduce", int(count))
-                found[rows] = seconds("all_reduce", size_bytes[rows], count, constants)
+        within = ranks <= self.node_devices
+        found[within] = self.sum_s(size_bytes[within], ranks[within])
+        for count in np.unique(ranks[~within]).tolist():
+            rows = ranks == count
+            found[rows] = self._sum_between_s(size_bytes[rows], count)
         return found
 
     def _sum_between_s(self, size_bytes: Floats, ranks: float) -> Floats:
@@ -216,6 +218,14 @@ class ServingFabric:
             return self.system.within(collective, ranks)
         known = constants_of(self.name, collective, ranks)
         return replace(known, bytes_per_s=known.bytes_per_s * self.rate)
+
+
+@cache
+def _sums(fabric: ServingFabric, most: int) -> ConstantColumns:
+    """Return the constants of all-reduces over 0 to ``most`` devices of a node."""
+    return ConstantColumns.by_ranks(
+        [fabric._constants("all_reduce", ranks) for ranks in range(2, most + 1)]  # noqa: SLF001
+    )
 
 
 JOINED = (*_MEASURED, *_BORROWED)

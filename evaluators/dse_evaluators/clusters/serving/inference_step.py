@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from dse.core.values import Floats
+from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving import experts
 from dse_evaluators.clusters.serving.engine import Engine
@@ -160,19 +160,34 @@ def _layers(
     routed_flops = sum((one.flops for one in feeding), np.zeros_like(tokens.all))
     layers = float(share.model.layers)
     return _Layers(
-        products_s=layers * np.sum([own.product_s(one) for own, one in products], axis=0),
+        products_s=layers * _total([own.product_s(one) for own, one in products]),
         attention_s=layers
         * (
-            np.where(tokens.sequences > 0, engine.attention_s(written), 0.0)
-            + np.where(tokens.prompt > 0, engine.attention_s(prompt), 0.0)
+            _attention_s(engine, written, tokens.sequences > 0)
+            + _attention_s(engine, prompt, tokens.prompt > 0)
         ),
         elementwise_s=layers
         * (count_kernels(share.model) * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
         collectives_s=_collectives_s(share, tokens, engine, fabric),
-        flops=layers * np.sum([one.flops for one in work], axis=0),
+        flops=layers * _total([one.flops for one in work]),
         routed_flops=layers * routed_flops * (share.model.experts > 1),
-        moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed),
+        moved_bytes=layers * (_total([one.moved_bytes for one in work]) + moved + routed),
     )
+
+
+def _total(columns: Sequence[Floats]) -> Floats:
+    return sum(columns[1:], columns[0])
+
+
+def _attention_s(engine: Engine, work: KernelWork, some: Mask) -> Floats:
+    """Return the seconds of an attention kernel where there is ``some`` work, otherwise 0, (n,)."""
+    shapes = {np.shape(getattr(work, each.name)) for each in fields(KernelWork)}
+    if some.all() or shapes != {some.shape}:
+        return np.where(some, engine.attention_s(work), 0.0)
+    part = KernelWork(**{each.name: getattr(work, each.name)[some] for each in fields(KernelWork)})
+    found = np.zeros(some.shape)
+    found[some] = engine.attention_s(part)
+    return found
 
 
 def _collectives_s(

@@ -48,7 +48,7 @@ class Fleet:
 
 def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
     """Return the metrics and faults of plans that all use one kind of device."""
-    formats, faults = _formats(batch, service.device)
+    formats, faults = read_formats(batch, service.device)
     faults = impossible(plan, service.model, service.fabric) | faults
     possible = np.ones(len(batch), dtype=bool)
     possible[list(faults)] = False
@@ -56,7 +56,7 @@ def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floa
     return Metrics(columns=columns, faults=faults | too_large(needed, service.room, possible))
 
 
-def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
+def read_formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
     """Return the number formats of n plans, and a fault for each plan with an unsupported one."""
     columns = ("weight_format", "prefill_weight_format", "expert_format")
     occurring = [name for column in columns for name in _occurring(batch, column)]

@@ -48,6 +48,14 @@ class Formats:
     prefill_expert_place: Ints  # (n,)
     expert_bits: Floats  # (n,), of a weight of routed experts; 0: as their format
 
+    def engine(self, device: Device) -> Engine:
+        """Return the roofline model of a device that decodes in these formats."""
+        found = engine(device, self.names, self.place, self.weight_bits)
+        bits, place = self.expert_bits, self.expert_place
+        if np.array_equal(self.place, place) and np.array_equal(self.weight_bits, bits):
+            return found
+        return replace(found, experts=engine(device, self.names, place, bits))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingScenario:
@@ -112,21 +120,15 @@ class ServingScenario:
 
     def _engines(self, formats: Formats) -> tuple[Engine, Engine]:
         """Return the roofline models of the devices for decode and for prefill."""
-
-        def of(place: Ints, expert_place: Ints) -> Engine:
-            found = engine(self.device, formats.names, place, formats.weight_bits)
-            bits = formats.expert_bits
-            if np.array_equal(place, expert_place) and np.array_equal(formats.weight_bits, bits):
-                return found
-            return replace(found, experts=engine(self.device, formats.names, expert_place, bits))
-
-        kernels = of(formats.place, formats.expert_place)
+        kernels = formats.engine(self.device)
         alike = np.array_equal(formats.place, formats.prefill_place) and np.array_equal(
             formats.expert_place, formats.prefill_expert_place
         )
         if alike:
             return kernels, kernels
-        return kernels, of(formats.prefill_place, formats.prefill_expert_place)
+        return kernels, replace(
+            formats, place=formats.prefill_place, expert_place=formats.prefill_expert_place
+        ).engine(self.device)
 
     def _powers(self, formats: Formats, *, alike: bool) -> tuple[Draw, Draw]:
         """Return the power models of the devices for decode and for prefill."""

@@ -36,7 +36,13 @@ from dse_evaluators.clusters.serving.fabric import (
 from dse_evaluators.clusters.serving.model_accuracy import service_errors
 from dse_evaluators.clusters.serving.plans_by_device import Fleet
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, ServingScenario
-from dse_evaluators.clusters.serving.serving_plan import READINGS, SAME, SPELLINGS, plans
+from dse_evaluators.clusters.serving.serving_plan import (
+    READINGS,
+    SAME,
+    SPELLINGS,
+    check_expert_formats,
+    plans,
+)
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep, price_among
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings, one_of
@@ -222,9 +228,7 @@ class Serving(
         for name in DEVICES.keys() & devices:
             fabric_of(name)  # raises if none was measured, and names a system with the device
         super().check_values(values)
-        for name in ("expert_format", "expert_bits"):
-            if set(values.get(name, ())) - {SAME, 0} and transformer_of(self.model).experts <= 1:
-                raise SpecError(f"{name} of a model without experts", hint=f"leave {name} out")
+        check_expert_formats(transformer_of(self.model), values)
         for name in devices:
             services[name].upkeep.dollars(np.zeros(1))  # raises if the device has no price
         if len(services) == 1:

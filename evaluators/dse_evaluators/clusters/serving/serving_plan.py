@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Array, Floats, Mask, Value
+from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
+from dse_evaluators.workloads.transformer_configs import Transformer
 
 _COUNT = NumberInput(1, 1e9, whole=True)
 _OPTIONAL_COUNT = NumberInput(0, 1e9, default=0.0, whole=True)
@@ -141,3 +143,14 @@ class Plans:
 def plans(batch: Batch, readings: Readings) -> Plans:
     """Return the serving plans of the n designs of a batch."""
     return Plans(**{each.name: readings.column(each.name, batch) for each in fields(Plans)})
+
+
+def check_expert_formats(model: Transformer, values: Mapping[str, Sequence[Value]]) -> None:
+    """Refuse formats of experts for a model without experts.
+
+    Raises:
+        SpecError: ``values``, by input, contain such a format.
+    """
+    for name in ("expert_format", "expert_bits"):
+        if set(values.get(name, ())) - {SAME, 0} and model.experts <= 1:
+            raise SpecError(f"{name} of a model without experts", hint=f"leave {name} out")

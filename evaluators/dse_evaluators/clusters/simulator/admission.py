@@ -77,28 +77,28 @@ def _let_in(state: ServerState, reading: PrefillBatch, barred: Mask) -> None:
 
     Each server admits one request at a time.
     """
-    rows = np.flatnonzero(_may(state, reading) & ~barred)
+    rows = np.flatnonzero(~barred)
+    rows = rows[_may(state, reading, rows)]
     if not len(rows):
         return
-    plan = state.plan
-    grown = np.ones_like(rows)
-    free = np.zeros_like(reading.room)
-    free[rows] = plan.blocks[rows] - count_blocks(state, rows, grown)
+    plan, chunked = state.plan, state.plan.chunked
+    free = _FreeBlocks.of(state)
     seats = plan.seats - state.running
     for ended, read in zip(reading.rows, reading.requests, strict=True):
         seats[ended] -= 1
-        free[ended] -= -(-state.need[ended, read] // plan.block[ended])
+        free.least[ended] -= -(-state.need[ended, read] // plan.block[ended])
     while len(rows):
         who = _first(state, rows)
         need = state.need[rows, who]
         blocks = -(-need // plan.block[rows])
-        fits = (seats[rows] > 0) & (blocks <= free[rows])
-        fits &= plan.chunked[rows] | (need <= reading.room[rows])
-        rows, who, need, blocks = rows[fits], who[fits], need[fits], blocks[fits]
+        fits = (seats[rows] > 0) & (chunked[rows] | (need <= reading.room[rows]))
+        rows, who, blocks = rows[fits], who[fits], blocks[fits]
+        fits = free.hold(state, rows, blocks)
+        rows, who, blocks = rows[fits], who[fits], blocks[fits]
         seats[rows] -= 1
-        free[rows] -= blocks
+        free.least[rows] -= blocks
         _enter(state, reading, rows, who)
-        rows = rows[_may(state, reading)[rows]]
+        rows = rows[_may(state, reading, rows)]
 
 
 def _enter(state: ServerState, reading: PrefillBatch, rows: Ints, who: Ints) -> None:
@@ -119,28 +119,56 @@ def _enter(state: ServerState, reading: PrefillBatch, rows: Ints, who: Ints) -> 
     reading.requests.append(who[whole])
 
 
-def _may(state: ServerState, reading: PrefillBatch) -> Mask:
-    """Return the mask of servers that may admit a request, (n,).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FreeBlocks:
+    """Free cache blocks of n servers, bounded from below until the exact number matters.
+
+    The exact number takes a sum over all requests of a server, and seldom decides.
+    """
+
+    least: Ints
+    """Lower bound of the free blocks, (n,)."""
+    exact: Mask
+
+    @staticmethod
+    def of(state: ServerState) -> _FreeBlocks:
+        """Return bounds of the blocks that are free after one more token of each sequence."""
+        block = state.plan.block
+        most_kept = state.context + state.running * (1 + block)
+        least: Ints = state.plan.blocks - -(-most_kept // block)
+        return _FreeBlocks(least=least, exact=np.zeros(len(block), dtype=bool))
+
+    def hold(self, state: ServerState, rows: Ints, blocks: Ints) -> Mask:
+        """Return whether the servers ``rows`` have ``blocks`` free blocks each, (r,)."""
+        unsure = rows[(blocks > self.least[rows]) & ~self.exact[rows]]
+        if len(unsure):
+            block = state.plan.block[unsure]
+            bound = -(-(state.context[unsure] + state.running[unsure] * (1 + block)) // block)
+            used = count_blocks(state, unsure, np.ones_like(unsure))
+            self.least[unsure] += bound - used
+            self.exact[unsure] = True
+        held: Mask = blocks <= self.least[rows]
+        return held
+
+
+def _may(state: ServerState, reading: PrefillBatch, rows: Ints) -> Mask:
+    """Return the mask of the servers ``rows`` that may admit a request, (r,).
 
     A request waits, no prompt is unfinished, and the token budget has room.
     """
-    here = waits(state)
-    return here & (state.head < 0) & (reading.room > 0)
+    waits = (state.depth[rows] > 0) | (next_arrival(state, rows) <= state.now[rows])
+    return waits & (state.head[rows] < 0) & (reading.room[rows] > 0)
 
 
-def waits(state: ServerState) -> Mask:
-    """Return the mask of servers with an arrived request not yet in prefill or decode, (n,)."""
-    return (state.depth > 0) | (next_arrival(state) <= state.now)
-
-
-def next_arrival(state: ServerState) -> Floats:
-    """Return the arrival time of the first request never admitted, (n,); infinite if none.
+def next_arrival(state: ServerState, rows: Ints) -> Floats:
+    """Return when the first request arrives that was never admitted, (r,); infinite if none.
 
     The time may be in the past.
     """
     width = state.arrival.shape[1]
-    at = state.arrival[np.arange(len(state.next)), np.minimum(state.next, width - 1)]
-    return np.asarray(np.where(state.next < state.count, at, np.inf), dtype=np.float64)
+    after = state.next[rows]
+    at = state.arrival[rows, np.minimum(after, width - 1)]
+    return np.asarray(np.where(after < state.count[rows], at, np.inf), dtype=np.float64)
 
 
 def _first(state: ServerState, rows: Ints) -> Ints:

@@ -91,6 +91,7 @@ def _evict_text(state: ServerState, rows: Ints) -> None:
     state.left[rows, newest] = left
     state.need[rows, newest] = tokens
     state.ends[rows, newest] = NEVER
+    state.soonest[rows] = state.ends[rows].min(axis=1)
     state.running[rows] -= 1
     state.context[rows] -= tokens
     _push(state, rows, newest)

@@ -120,12 +120,11 @@ def play(
     """
     state = fresh(plan, queue.arrival, queue.prompt, queue.answer)
     gaps = Gaps.none(queue.arrival.shape, weight)
-    through, twice = list[ServerState](), prices(np.tile(state.row, 2))
+    through = list[ServerState]()
     while len(state.row):
-        advance(state, gaps, twice)
+        advance(state, gaps, prices)
         over = state.ended >= state.count
         if over.mean() >= _SETTLED:
             through.append(state.take(np.flatnonzero(over)))
             state = state.take(np.flatnonzero(~over))
-            twice = prices(np.tile(state.row, 2))
     return join_states(through), gaps

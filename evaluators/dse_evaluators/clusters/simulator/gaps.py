@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Ints, Mask
-from dse_evaluators.clusters.simulator.state import NEVER, ServerState
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState, find_places
 
 _LEAST_S, _RATIO, _BINS = 1e-5, 1.01, 2320
 """Logarithmic histogram bins: gaps are resolved to half a percent, up to 1e5 s."""
@@ -62,19 +62,19 @@ class Gaps:
         rest = rough[steps[rough] > 1]
         gap = (spent[rest] - first[rest]) / (steps[rest] - 1)
         self._count(state.row[rest], gap, (running * (steps - 1))[rest])
-        row, who = np.nonzero(state.ends[rough] < NEVER)
+        row, who = find_places(state.ends[rough] < NEVER)
         at = rough[row]
         since = np.maximum(state.first[at, who], self.wrote_at[state.row[at]])
-        self._count(state.row[at], state.now[at] + first[at] - since, np.ones_like(at))
+        bins = _bins(state.now[at] + first[at] - since)
+        np.add.at(self.tokens, (state.row[at], bins), 1)  # servers repeat
         if self.weight:
             self._follow(state, np.flatnonzero(writes), steps, spent, first)
         written = np.flatnonzero(writes)
         self.wrote_at[state.row[written]] = state.now[written] + spent[written]
 
     def _count(self, rows: Ints, gap: Floats, tokens: Ints) -> None:
-        place = np.log(np.maximum(gap, _LEAST_S) / _LEAST_S) / np.log(_RATIO)
-        bins = np.minimum(place.astype(np.int64), _BINS - 1)
-        np.add.at(self.tokens, (rows, bins), tokens)
+        """Count tokens at one gap of each of the servers ``rows``, which are all different."""
+        self.tokens[rows, _bins(gap)] += tokens
 
     def _follow(
         self, state: ServerState, rows: Ints, steps: Ints, spent: Floats, first: Floats
@@ -97,6 +97,11 @@ class Gaps:
         worst = np.maximum(np.fmax(self.slowest[own], after), end)
         self.pace[own] = np.where(on, end, pace)
         self.slowest[own] = np.where(on, worst, self.slowest[own])
+
+
+def _bins(gap: Floats) -> Ints:
+    place = np.log(np.maximum(gap, _LEAST_S) / _LEAST_S) / np.log(_RATIO)
+    return np.minimum(place.astype(np.int64), _BINS - 1)
 
 
 def quantile(tokens: Ints, share: float) -> Floats:

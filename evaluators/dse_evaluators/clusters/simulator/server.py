@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,7 +10,7 @@ import numpy as np
 from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.clusters.serving.energy import Draw, draw
-from dse_evaluators.clusters.serving.engine import Engine, engine
+from dse_evaluators.clusters.serving.engine import Engine
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.inference_step import StepTokens, step
 from dse_evaluators.clusters.serving.model_memory import (
@@ -20,6 +19,7 @@ from dse_evaluators.clusters.serving.model_memory import (
     weight_bytes,
     workspace_bytes,
 )
+from dse_evaluators.clusters.serving.run import Formats
 from dse_evaluators.clusters.serving.share import ModelSharding
 from dse_evaluators.clusters.simulator.server_iteration import IterationCost, Tariff
 from dse_evaluators.clusters.simulator.server_settings import IterationWork
@@ -45,9 +45,7 @@ class ModelServer:
         fabric: ServingFabric,
         *,
         devices: Floats,
-        formats: Sequence[str],
-        place: Ints,
-        cache_bytes: Floats,
+        formats: Formats,
     ) -> ModelServer:
         """Build the cost model of n servers, each one copy of the model.
 
@@ -56,18 +54,16 @@ class ModelServer:
             device: the device.
             fabric: links between the devices of a copy.
             devices: tensor-parallel devices of a copy, (n,).
-            formats: the weight formats that occur.
-            place: index of each server's format in ``formats``, (n,).
-            cache_bytes: bytes of a cached element, (n,).
+            formats: number formats of the servers.
 
         Raises:
             SpecError: no device was measured in one of the formats.
         """
         return ModelServer(
-            share=ModelSharding(model=model, devices=devices, cache_bytes=cache_bytes),
-            engine=engine(device, formats, place),
+            share=ModelSharding(model=model, devices=devices, cache_bytes=formats.cache_bytes),
+            engine=formats.engine(device),
             fabric=fabric,
-            draw=draw(device, formats, place),
+            draw=draw(device, formats.names, formats.place, formats.expert_place),
             device=device,
         )
 
@@ -82,7 +78,7 @@ class ModelServer:
 
     def weights(self) -> Floats:
         """Return the bytes of weights on one device, (n,)."""
-        return weight_bytes(self.share, self.engine.weight_bytes)
+        return weight_bytes(self.share, self.engine.weight_bytes, self.engine.routed.weight_bytes)
 
     def workspace(self, most_tokens: Floats, scored: Floats) -> Floats:
         """Return the bytes of activations and logits on one device, (n,).
@@ -119,6 +115,7 @@ class ModelServer:
         took = step(self.share, tokens, self.engine, self.fabric)
         seconds = took.total_s
         compute_j, memory_j = self.draw.flop_j * took.flops, self.draw.byte_j * took.moved_bytes
+        compute_j += (self.draw.routed_flop_j - self.draw.flop_j) * took.routed_flops
         most_j = (self.draw.limit_w - self.draw.base_w) * seconds
         scale = self.share.devices * most_j / np.maximum(compute_j + memory_j, most_j)
         return IterationCost(

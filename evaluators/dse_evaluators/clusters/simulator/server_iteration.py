@@ -16,7 +16,7 @@ from dse_evaluators.clusters.simulator.admission import PrefillBatch, admit, nex
 from dse_evaluators.clusters.simulator.cache import evict, steps_in_room
 from dse_evaluators.clusters.simulator.gaps import Gaps
 from dse_evaluators.clusters.simulator.server_settings import IterationWork
-from dse_evaluators.clusters.simulator.state import NEVER, ServerState
+from dse_evaluators.clusters.simulator.state import NEVER, ServerState, find_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ Prices = Callable[[Ints], Tariff]
 """Function that returns the tariff of the given rows, in this order; rows may repeat."""
 
 
-def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
+def advance(state: ServerState, gaps: Gaps, prices: Prices) -> None:
     """Advance every server in place to its next event.
 
     Events are an arrival, the end of a sequence, the end of a prefill, and a full cache.
@@ -45,15 +45,14 @@ def advance(state: ServerState, gaps: Gaps, twice: Tariff) -> None:
     Args:
         state: the servers; changed in place.
         gaps: statistics of the gaps between tokens; changed in place.
-        twice: cost function for the list of servers repeated twice, so that one call computes the
-            costs of two iterations.
+        prices: function that returns the cost function of the given servers.
     """
     _wake(state)
     reading = admit(state, evict(state))
     writes = (state.running > 0) & ~(state.plan.halting & (reading.prompt > 0))
     most = _most(state, reading, writes)
-    first, last = (_work(state, reading, writes, ahead) for ahead in (0, np.maximum(most - 1, 0)))
-    costs = _both(twice, first, last)
+    first = _work(state, reading, writes)
+    costs = _both(prices, state, reading, first, most)
     times = _Run(start=costs[0].seconds, end=costs[1].seconds, most=most)
     steps = np.where(most > 0, times.until(_patience(state, reading)), 0)
     state.seen = np.maximum(state.seen, (first.sequences + first.prompt).astype(np.int64))
@@ -88,9 +87,10 @@ class _Run:
 
 def _wake(state: ServerState) -> None:
     """Advance the clock of idle servers to their next arrival."""
-    coming = next_arrival(state)
-    idle = (state.running == 0) & (state.head < 0) & (state.depth == 0) & np.isfinite(coming)
-    state.now = np.where(idle, np.maximum(coming, state.now), state.now)
+    rows = np.flatnonzero((state.running == 0) & (state.head < 0) & (state.depth == 0))
+    coming = next_arrival(state, rows)
+    coming = np.where(np.isfinite(coming), coming, -np.inf)
+    state.now[rows] = np.maximum(coming, state.now[rows])
 
 
 def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
@@ -99,7 +99,7 @@ def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
     No sequence or prompt ends before the last of these iterations, and the cache has room for all
     tokens.
     """
-    soonest = np.where(writes, state.ends.min(axis=1) - state.step, NEVER)
+    soonest = np.where(writes, state.soonest - state.step, NEVER)
     pieces = np.where(reading.repeats > 0, reading.repeats, 1)
     most = np.minimum(np.where(reading.prompt > 0, pieces, NEVER), soonest)
     most = np.where(writes | (reading.prompt > 0), most, 0)
@@ -110,42 +110,52 @@ def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
 def _patience(state: ServerState, reading: PrefillBatch) -> Floats:
     """Return the seconds until the arrival of a request that could be admitted at once, (n,)."""
     seat = (state.running < state.plan.seats) & (reading.prompt == 0) & (state.depth == 0)
-    coming = next_arrival(state)
-    return np.where(seat & (coming > state.now), coming - state.now, np.inf)
+    rows = np.flatnonzero(seat)
+    left = next_arrival(state, rows) - state.now[rows]
+    found = np.full(len(seat), np.inf)
+    found[rows] = np.where(left > 0, left, np.inf)
+    return found
 
 
-def _work(
-    state: ServerState, reading: PrefillBatch, writes: Mask, ahead: Ints | int
-) -> IterationWork:
-    """Return the sequences and tokens of the iteration that is ``ahead`` after the next one."""
-    later = 2 * reading.prompt * reading.prompt * ahead
+def _work(state: ServerState, reading: PrefillBatch, writes: Mask) -> IterationWork:
+    """Return the sequences and tokens of the next iteration."""
     return IterationWork(
         sequences=np.where(writes, state.running, 0).astype(np.float64),
-        context=np.where(writes, state.context + state.running * ahead, 0).astype(np.float64),
+        context=np.where(writes, state.context, 0).astype(np.float64),
         prompt=reading.prompt.astype(np.float64),
-        square=(reading.square + later).astype(np.float64),
+        square=reading.square.astype(np.float64),
     )
 
 
 def _both(
-    twice: Tariff, first: IterationWork, last: IterationWork
+    prices: Prices, state: ServerState, reading: PrefillBatch, first: IterationWork, most: Ints
 ) -> tuple[IterationCost, IterationCost]:
-    """Return the costs of two iterations from a single call of the cost function."""
+    """Return the costs of the first and the last of ``most`` iterations, from a single call.
+
+    Where there is one iteration, it is both.
+    """
+    rows = np.flatnonzero(most > 1)
+    ahead, prompt = most[rows] - 1, reading.prompt[rows]
+    grown = state.running[rows] * ahead * (first.sequences[rows] > 0)
+    last = IterationWork(
+        sequences=first.sequences[rows],
+        context=first.context[rows] + grown,
+        prompt=first.prompt[rows],
+        square=(reading.square[rows] + 2 * prompt * prompt * ahead).astype(np.float64),
+    )
     both = IterationWork(
         **{
             each.name: np.concatenate([getattr(first, each.name), getattr(last, each.name)])
             for each in fields(IterationWork)
         }
     )
-    cost = twice(both)
-    half = len(first.prompt)
-    parts = [
-        IterationCost(
-            **{each.name: getattr(cost, each.name)[some] for each in fields(IterationCost)}
-        )
-        for some in (slice(half), slice(half, None))
-    ]
-    return parts[0], parts[1]
+    cost = prices(np.concatenate([state.row, state.row[rows]]))(both)
+    n = len(most)
+    start = {each.name: getattr(cost, each.name)[:n] for each in fields(IterationCost)}
+    end = {name: values.copy() for name, values in start.items()}
+    for name, values in end.items():
+        values[rows] = getattr(cost, name)[n:]
+    return IterationCost(**start), IterationCost(**end)
 
 
 def _spend(
@@ -178,25 +188,32 @@ def _begin(state: ServerState, rows: Ints, requests: Ints) -> None:
     """Move requests from prefill to decode: the end of a prefill yields the first token."""
     before = state.first[rows, requests]
     state.first[rows, requests] = np.where(np.isnan(before), state.now[rows], before)
-    state.ends[rows, requests] = state.step[rows] + state.left[rows, requests] - 1
+    ends = state.step[rows] + state.left[rows, requests] - 1
+    state.ends[rows, requests] = ends
+    state.soonest[rows] = np.minimum(state.soonest[rows], ends)
     state.running[rows] += 1
     state.context[rows] += state.need[rows, requests] + 1
 
 
 def _end(state: ServerState) -> None:
     """Remove finished sequences, and issue the next requests of their clients."""
-    rows = np.flatnonzero(state.ends.min(axis=1) <= state.step)
+    rows = np.flatnonzero(state.soonest <= state.step)
     if not len(rows):
         return
     # Few of many requests end: indices are faster than masks over all of them.
-    place, over = np.nonzero(state.ends[rows] <= state.step[rows, None])
+    ends = state.ends[rows]
+    place, over = find_places(ends <= state.step[rows, None])
+    ends[place, over] = NEVER
+    state.soonest[rows] = ends.min(axis=1)
     ended = rows[place], over
     now = state.now[rows]
     state.finish[ended] = now[place]
     state.ends[ended] = NEVER
     count = np.bincount(place, minlength=len(rows))
     state.running[rows] -= count
-    np.subtract.at(state.context, ended[0], state.full[ended])
+    # Sums of fewer than 2 ** 53 tokens are exact.
+    tokens = np.bincount(place, weights=state.full[ended], minlength=len(rows))
+    state.context[rows] -= tokens.astype(np.int64)
     state.ended[rows] += count
     before = state.issued[rows]
     after = np.minimum(before + count, state.count[rows])

@@ -27,7 +27,7 @@ from dse_evaluators.clusters.serving.fabric import (
     devices_to_serve,
 )
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
-from dse_evaluators.clusters.serving.serving_plan import MULTIPLIED
+from dse_evaluators.clusters.serving.serving_plan import SAME, SPELLINGS, check_expert_formats
 from dse_evaluators.clusters.simulator.request_metrics import METRICS, LatencyLimits
 from dse_evaluators.clusters.simulator.server_settings import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
@@ -62,7 +62,9 @@ _READINGS: Mapping[str, Reading] = {
     "memory_share": NumberInput(0.01, 1, default=0.9),
     "block_size": NumberInput(1, 4096, default=16.0, whole=True),
     "policy": one_of(POLICIES, "chunked"),
-    "weight_format": one_of(map(str, MULTIPLIED), "bf16"),
+    "weight_format": one_of(map(str, SPELLINGS), "bf16"),
+    "expert_format": one_of((SAME, *map(str, SPELLINGS)), SAME),
+    **dict.fromkeys(("weight_bits", "expert_bits", "kv_bits"), NumberInput(0, 64, default=0.0)),
     "kv_format": ChoiceInput(dict(CACHE_BYTES.items()), "bf16"),
 }
 
@@ -124,6 +126,8 @@ class ServingSimulator(
         rate, concurrency, speedup: one of them, depending on the option ``arrivals``.
         memory_share: share of a device's memory that the server may use.
         block_size: tokens of a cache block.
+        weight_format, weight_bits, expert_format, expert_bits, kv_format, kv_bits: as of
+            ``clusters.serving``.
 
     Limits:
         Not modelled: the network between replicas, tokenizers and the network in front of a server
@@ -212,8 +216,10 @@ class ServingSimulator(
         if self._choices is not None:
             self._choices.check_values(values)
             return
+        check_expert_formats(self._model, values)
         for name in values.get("device", ()) if self.device is None else self._sites:
-            formats = [MULTIPLIED[value] for value in values.get("weight_format", ())]
+            asked = (*values.get("weight_format", ()), *values.get("expert_format", ()))
+            formats = [SPELLINGS[value] for value in asked if value != SAME]
             self._sites[str(name)].check_formats(formats)
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -9,14 +9,15 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metrics
-from dse.core.values import Floats, Ints, Mask, Value
+from dse.core.values import Floats, Ints, Mask
 from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
-from dse_evaluators.clusters.serving.serving_plan import MULTIPLIED, READINGS, plans
+from dse_evaluators.clusters.serving.plans_by_device import read_formats
+from dse_evaluators.clusters.serving.serving_plan import READINGS, plans
 from dse_evaluators.clusters.simulator.fleet import RequestLoad, run
 from dse_evaluators.clusters.simulator.request_metrics import (
     LatencyLimits,
@@ -99,10 +100,13 @@ class Site:
             read: numeric inputs of these designs by name, such as ``tp``, (n,) each.
             traffic: the requests.
         """
-        server = self._server(batch, read)
+        formats, faults = read_formats(batch, self.device)
+        server = ModelServer.of(
+            self.model, self.device, self.fabric, devices=read["tp"], formats=formats
+        )
         each = server.sequence_bytes(float(traffic.full.max()))
         plan, kept = self._plan(read, server, each)
-        faults = self._faults(plan, read, traffic)
+        faults = self._faults(plan, read, traffic) | faults
         fine = np.ones(len(batch), dtype=bool)
         fine[list(faults)] = False
         longest = kept["weights"] + kept["workspace"] + each
@@ -119,19 +123,6 @@ class Site:
         }
         return Metrics(
             columns=columns | self._simulate_rows(plan, server, read, traffic, fine), faults=faults
-        )
-
-    def _server(self, batch: Batch, read: Mapping[str, Floats]) -> ModelServer:
-        asked = dict.fromkeys(batch.get("weight_format", "bf16").tolist())
-        places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
-        return ModelServer.of(
-            self.model,
-            self.device,
-            self.fabric,
-            devices=read["tp"],
-            formats=tuple(MULTIPLIED[name] for name in asked),
-            place=batch.lookup("weight_format", places, places.get("bf16", 0.0)).astype(np.intp),
-            cache_bytes=read["kv_format"],
         )
 
     def _plan(
@@ -213,7 +204,8 @@ class Site:
         energy_j = found["energy_per_token"]
         grid_kg = np.full_like(energy_j, float(self.upkeep.operational_kg(np.ones(1))[0]))
         seen = server.engine
-        strange = ~seen.own | (played.largest > seen.seen_rows)
+        strange = ~(seen.own & seen.routed.own) | (played.largest > seen.seen_rows)
+        strange |= (seen.stored != 1.0) | (seen.routed.stored != 1.0)
         strange |= self.device != DEVICES[self.device.name]
         strange |= self.fabric.borrowed & (server.share.devices > 1)
         strange |= server.share.devices > self.fabric.node_devices

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip, plain, select_chips
+from dse_evaluators.clusters.training.kernels import FORMATS, Chip, plain, plain_place, select_chips
 from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
 
 # Reads and writes of an array per kernel: norm 2; bias, dropout and residual 3 and a one-byte mask;
@@ -49,32 +49,39 @@ class BlockTime:
 def block(job: TrainingJob, plan: TrainingPlan, chips: Mapping[str, Chip]) -> BlockTime:
     """Compute the kernel times of a layer on one device.
 
-    GEMMs with weights are in the plan's format. The attention core, the LM head, norms and other
-    elementwise kernels are in 16 bits. With context parallelism each device keeps its queries and
-    processes the keys of one device at a time.
+    GEMMs with weights are in the plan's format. The attention core, norms and other elementwise
+    kernels are in the format of activations, the LM head is in 16 bits. With context parallelism
+    each device keeps its queries and processes the keys of one device at a time.
 
     Source:
         Shoeybi et al.: Megatron-LM, 2019, section 3 (sharding of columns and rows); Korthikanti et
         al.: Reducing Activation Recomputation in Large Transformer Models, 2022, figures 4 and 5;
         Dao: FlashAttention-2, 2023 (fused); Liu et al.: Ring Attention, 2023, section 3.
     """
-    model, fused, wide = job.model, job.fused, plain(chips)
+    model, fused, wide, between = job.model, job.fused, plain(chips), _between_products(plan, chips)
     tokens, share = plan.tokens(job.sequence), plan.tensor
     side = job.sequence / plan.context
     visible = 0.5 if fused and model.causal else 1.0
     pairs = plan.microbatch * (model.heads / share) * visible
-    met_s = wide.product_s(side, float(model.head), side, pairs) + wide.product_s(
+    met_s = between.product_s(side, float(model.head), side, pairs) + between.product_s(
         side, side, float(model.head), pairs
     )
     scores = plan.microbatch * (model.heads / share) * side * job.sequence
-    softmax_s = wide.passes_s(_SOFTMAX * WORD_BYTES * scores)
+    softmax_s = between.passes_s(_SOFTMAX * plan.word_bytes * scores)
     return BlockTime(
-        products_s=_products_s(job, plan, select_chips(chips, plan.number_format)),
+        products_s=_products_s(job, plan, select_chips(chips, plan.number_format, plan.word_bytes)),
         head_s=3.0 * wide.product_s(tokens, float(model.hidden), model.vocabulary / share),
         core_s=plan.context * met_s,
         softmax_s=np.zeros_like(tokens) if fused else softmax_s,
-        elementwise_s=_elementwise_s(job, plan, wide),
+        elementwise_s=_elementwise_s(job, plan, between),
     )
+
+
+def _between_products(plan: TrainingPlan, chips: Mapping[str, Chip]) -> Chip:
+    """Return the constants of the kernels between the GEMMs with weights, by activation format."""
+    usual = float(plain_place(chips))
+    narrow = plan.activation_format > 0
+    return select_chips(chips, np.where(narrow, FORMATS.index("fp8"), usual), plan.word_bytes)
 
 
 def expert_tokens(job: TrainingJob, plan: TrainingPlan) -> Floats:
@@ -105,9 +112,9 @@ def _products_s(job: TrainingJob, plan: TrainingPlan, chip: Chip) -> Floats:
 def _elementwise_s(job: TrainingJob, plan: TrainingPlan, chip: Chip) -> Floats:
     model = job.model
     shared = np.where(plan.sequence_parallel, plan.tensor, 1.0)
-    stream = WORD_BYTES * plan.tokens(job.sequence) * model.hidden / shared
+    stream = plan.word_bytes * plan.tokens(job.sequence) * model.hidden / shared
     routed = expert_tokens(job, plan)
-    inner = WORD_BYTES * routed * model.ffn / plan.tensor
+    inner = plan.word_bytes * routed * model.ffn / plan.tensor
     gates = 3.0 if model.gated else 2.0
     found_s = (
         2.0 * chip.passes_s(_NORM * stream)
@@ -115,5 +122,7 @@ def _elementwise_s(job: TrainingJob, plan: TrainingPlan, chip: Chip) -> Floats:
         + chip.passes_s(gates / 2.0 * _ACTIVATION * inner)
     )
     if model.experts > 1:
-        found_s += 2.0 * chip.passes_s(_ROUTING / 2.0 * WORD_BYTES * routed * model.hidden / shared)
+        found_s += 2.0 * chip.passes_s(
+            _ROUTING / 2.0 * plan.word_bytes * routed * model.hidden / shared
+        )
     return found_s

@@ -39,7 +39,8 @@ def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> Tra
     If weights are kept elsewhere (ZeRO 3, or offload to the host), the device buffers two layers:
     the one that is computed and the one that is fetched; if gradients are offloaded, those of the
     layer that is computed and of the one that is sent. Offloaded optimizer state passes through
-    the device, which buffers that of two layers.
+    the device, which buffers that of two layers. A second copy of weights for backward passes is
+    sharded within its group.
 
     Args:
         plan: the parallel layouts.
@@ -48,14 +49,18 @@ def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> Tra
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity, 2021, section 5 (offload to the host); Ren et al.:
-        ZeRO-Offload, 2021, section 4 (gradients in the host, too).
+        ZeRO-Offload, 2021, section 4 (gradients in the host, too); Wang et al.: ZeRO++, 2023,
+        section 3.2 (the second copy).
     """
     away, gone = plan.offloads_weights, plan.offloads_gradients
     far = plan.offload >= OFFLOADED.index("optimizer")
     passing = np.where(away | (plan.zero >= 3), 2.0 / state.layers, 0.0)
     weights = np.where(away, 0.0, state.weights_bytes) + state.whole_bytes * passing
+    weights = np.minimum(weights, state.whole_bytes)
+    if (second := plan.secondary_group).any():
+        weights = weights + np.where(second > 0, state.whole_bytes / np.maximum(second, 1.0), 0.0)
     return TrainingMemoryUse(
-        weights=np.minimum(weights, state.whole_bytes),
+        weights=weights,
         gradients=np.where(gone, state.passing_gradients_bytes, state.gradients_bytes),
         optimizer=state.optimizer_bytes * np.where(far, np.minimum(2.0 / state.layers, 1.0), 1.0),
         activations=activations(plan, kept, layers=state.layers, spared=state.spared),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -29,15 +29,17 @@ class Chip:
     flops_per_s: Size
     bytes_per_s: float
     operand_bytes: Size = WORD_BYTES
+    result_bytes: Size = WORD_BYTES
+    """Bytes of an element of a GEMM's result."""
     measured: bool = True
 
     def product_s(self, m: Size, k: Size, n: Size, copies: Size = 1.0) -> Floats:
-        """Return the seconds of one kernel of ``copies`` GEMMs, m x k by k x n; 16-bit output."""
+        """Return the seconds of one kernel of ``copies`` GEMMs, m x k by k x n."""
         m = np.asarray(m, dtype=np.float64)
         operands = self.operand_bytes * (m * k + k * n)
         work = KernelWork(
             flops=2.0 * m * k * n * copies,
-            moved_bytes=copies * (operands + WORD_BYTES * m * n),
+            moved_bytes=copies * (operands + self.result_bytes * m * n),
             chain=np.asarray(k, dtype=np.float64),
             converted=m * k * copies,
         )
@@ -54,12 +56,25 @@ class Chip:
 
 def plain(chips: Mapping[str, Chip]) -> Chip:
     """Return the constants of the first of FORMATS that the device supports, 16-bit if possible."""
-    return next(chips[name] for name in FORMATS if name in chips)
+    return chips[FORMATS[plain_place(chips)]]
 
 
-def select_chips(chips: Mapping[str, Chip], place: Floats) -> Chip:
-    """Return the device's constants in each plan's format; ``place`` indexes FORMATS, (n,)."""
+def plain_place(chips: Mapping[str, Chip]) -> int:
+    """Return the index in FORMATS of the constants that :func:`plain` returns."""
+    return next(place for place, name in enumerate(FORMATS) if name in chips)
+
+
+def select_chips(chips: Mapping[str, Chip], place: Floats, result_bytes: Floats) -> Chip:
+    """Return the device's constants in each plan's format.
+
+    Args:
+        chips: constants by format.
+        place: index into FORMATS, (n,).
+        result_bytes: bytes of an element of a GEMM's result, (n,).
+    """
     usual, at = plain(chips), place.astype(np.intp)
+    if at.size and (at == at[0]).all():
+        return replace(chips.get(FORMATS[at[0]], usual), result_bytes=result_bytes)
     each = [chips.get(name, usual) for name in FORMATS]
     constants = {
         one.name: np.array([getattr(chip.constants, one.name) for chip in each])[at]
@@ -70,4 +85,5 @@ def select_chips(chips: Mapping[str, Chip], place: Floats) -> Chip:
         flops_per_s=np.array([chip.flops_per_s for chip in each])[at],
         bytes_per_s=usual.bytes_per_s,
         operand_bytes=OPERAND_BYTES[at],
+        result_bytes=result_bytes,
     )

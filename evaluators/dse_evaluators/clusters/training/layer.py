@@ -11,16 +11,16 @@ from dse.core.values import Floats
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import neighbours_s, spread_s
 from dse_evaluators.clusters.training.block_time import BlockTime, block, expert_tokens
-from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip
+from dse_evaluators.clusters.training.kernels import Chip
 from dse_evaluators.clusters.training.training_plan import RECOMPUTED, TrainingJob, TrainingPlan
 
 SEEN_BY_LAYERS = frozenset(
     {"tp", "cp", "ep", "microbatch", "sequence_parallel", "recompute", "number_format"}
-    | {"overlap_experts"}
+    | {"activation_format", "overlap_experts"}
 )
 """Inputs of a plan that determine the time of one layer."""
 
-SEEN_BY_STAGES = frozenset({"tp", "dp", "cp", "microbatch"})
+SEEN_BY_STAGES = frozenset({"tp", "dp", "cp", "microbatch", "activation_format"})
 """Inputs of a plan that determine the time of a message between stages."""
 
 
@@ -37,6 +37,8 @@ class LayerTime:
     """The part of ``compute_s`` for weight gradients."""
     backward_s: Floats
     """The backward pass, with its recomputation and exposed communication."""
+    moved_s: Floats
+    """The part of the forward pass in which kernels only move data."""
     head_s: Floats
     """The LM head, which is not part of a layer."""
 
@@ -73,6 +75,7 @@ def layer(
         expert_s=sent_s,
         weights_s=one.weights_s,
         backward_s=one.backward_s + again_s + back_s + (shared_s + sent_s) / 2.0,
+        moved_s=one.softmax_s + one.elementwise_s,
         head_s=one.head_s,
     )
 
@@ -89,12 +92,12 @@ def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
 
     There are two all-reduces forward and two backward, and two more with full recomputation. With
     sequence parallelism each is an all-gather and a reduce-scatter, and the backward pass needs two
-    more all-gathers of its inputs. All communication is exposed, in 16 bits.
+    more all-gathers of its inputs. All communication is exposed, in the format of activations.
 
     Source:
         Shoeybi et al., 2019, figure 4; Korthikanti et al., 2022, section 4.2.
     """
-    size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden
+    size = plan.word_bytes * plan.tokens(job.sequence) * job.model.hidden
     again = plan.recompute == RECOMPUTED.index("full")
     sums = 4.0 + np.where(again, 2.0, 0.0)
     whole_s = neighbours_s(system, "all_reduce", size, plan.tensor)
@@ -126,7 +129,7 @@ def context_s(
     """
     model = job.model
     held = np.maximum(model.kv_heads / plan.tensor, 1.0) * model.head
-    size = 2.0 * WORD_BYTES * plan.tokens(job.sequence) * held
+    size = 2.0 * plan.word_bytes * plan.tokens(job.sequence) * held
     turn_s = core_s / plan.context
 
     def ring_s(times: float, work: float) -> Floats:
@@ -141,8 +144,16 @@ def context_s(
 
 
 def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
-    """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,)."""
-    size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden / plan.tensor
+    """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,).
+
+    Each tensor-parallel device sends its part, and the next stage gathers the parts; without
+    ``split_messages`` each sends everything.
+
+    Source:
+        Narayanan et al., SC 2021, section 4.1 (scatter/gather between stages).
+    """
+    parts = plan.tensor if job.split_messages else 1.0
+    size = plan.word_bytes * plan.tokens(job.sequence) * job.model.hidden / parts
     apart = plan.tensor * plan.replicas
     return spread_s(system, "send_recv", size, np.full_like(size, 2.0), apart=apart)
 
@@ -151,7 +162,7 @@ def expert_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """Return the seconds of a layer's expert all-to-alls, (n,).
 
     There are four: tokens to their experts and back, forward and backward; full recomputation adds
-    two. Each carries 16 bits per element of every token that the device's experts receive.
+    two. Each carries every token that the device's experts receive, in the format of activations.
 
     Source:
         Lepikhin et al.: GShard, 2020, section 3.2; Fedus et al.: Switch Transformers, 2021, section
@@ -159,6 +170,6 @@ def expert_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """
     if job.model.experts <= 1:
         return np.zeros_like(plan.tensor)
-    size = WORD_BYTES * expert_tokens(job, plan) * job.model.hidden / plan.tensor
+    size = plan.word_bytes * expert_tokens(job, plan) * job.model.hidden / plan.tensor
     once_s = spread_s(system, "all_to_all", size, plan.expert, apart=plan.tensor * plan.context)
     return np.where(plan.recompute == RECOMPUTED.index("full"), 6.0, 4.0) * once_s

@@ -32,7 +32,9 @@ def expert_weights(model: Transformer) -> float:
 
 
 SEEN_BY_STATE = frozenset(
-    {"tp", "pp", "dp", "cp", "ep", "zero", "number_format", "gradient_format"}
+    {"tp", "pp", "dp", "cp", "ep", "zero", "zero_group", "schedule"}
+    | {"secondary_group", "quantized_weights"}
+    | {"number_format", "gradient_format"}
 )
 """Inputs of a plan that determine the model state on a device."""
 
@@ -58,24 +60,25 @@ class Held:
         return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
 
     def shares(self, plan: TrainingPlan, stage: int) -> Held:
-        """Return weight counts per device, divided by replicas from ZeRO stage ``stage`` on."""
+        """Return weight counts per device, sharded from ZeRO stage ``stage`` on."""
         shared = plan.zero >= stage
-        among = np.where(shared, plan.replicas, 1.0)
-        few = np.where(shared, plan.expert_replicas, 1.0)
+        among = np.where(shared, plan.shards, 1.0)
+        few = np.where(shared, plan.expert_shards, 1.0)
         return Held(layers=self.layers / among, experts=self.experts / few, edge=self.edge / among)
 
 
 def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
     """Return the number of weights on a device of the first or last stage.
 
-    These are its layers, and the embedding or the LM head; a single stage has both of them.
+    These are its layers, in each copy, and the embedding or the LM head, or both where one device
+    has the first and the last stage.
     """
     most, spared = stage_layers(model, plan)
-    layers = (most - spared) / plan.tensor
+    layers = (most - spared) * plan.copies / plan.tensor
     whole = expert_weights(model)
     one, many = (0.0, model.experts * whole) if model.experts > 1 else (whole, 0.0)
     both = 1.0 if model.tied or not model.causal else 2.0
-    edge = model.vocabulary * model.hidden * np.where(plan.pipeline == 1, both, 1.0)
+    edge = model.vocabulary * model.hidden * np.where(plan.joins_ends, both, 1.0)
     # If the end stages have one layer less, a middle stage has this layer instead of the edge.
     layer = common_weights(model) + one + many / plan.expert
     return Held(
@@ -99,6 +102,8 @@ class ModelState:
     """Layers of the fullest stage."""
     spared: Floats
     """Layers that each end stage has fewer."""
+    elsewhere: Floats
+    """Layers of the other stages, where end stages have no fewer than others."""
     whole_bytes: Floats
     """Bytes of the weights without ZeRO sharding."""
     weights_bytes: Floats
@@ -120,11 +125,13 @@ def state(model: Transformer, plan: TrainingPlan) -> ModelState:
     count = count_weights(model, plan)
     updated = count.shares(plan, 1).total
     layers, spared = stage_layers(model, plan)
+    missing = layers * plan.pipeline - model.layers - 2.0 * spared
     gradients_bytes = plan.gradient_bytes * count.shares(plan, 2).total
     passing_bytes = plan.gradient_bytes * count.total * 2.0 / layers
     return ModelState(
         layers=layers,
         spared=spared,
+        elsewhere=(plan.pipeline - 1.0) * layers - missing,
         whole_bytes=count.stored_bytes(plan),
         weights_bytes=count.shares(plan, 3).stored_bytes(plan),
         gradients_bytes=gradients_bytes,

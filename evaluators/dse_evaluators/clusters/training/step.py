@@ -11,7 +11,7 @@ from dse_evaluators.clusters.training.kernels import Chip
 from dse_evaluators.clusters.training.layer import LayerTime
 from dse_evaluators.clusters.training.model_state import ModelState
 from dse_evaluators.clusters.training.replicas import ReplicaCommunication
-from dse_evaluators.clusters.training.training_plan import TrainingPlan
+from dse_evaluators.clusters.training.training_plan import SCHEDULES, TrainingPlan
 
 PARTS = (
     "compute",
@@ -34,7 +34,10 @@ _UPDATE_BYTES = 26.0
 Moments and master copy are read and written, the weight is written.
 """
 
-_SPARED = np.array([0.0, 2.0, 3.0])
+_BACKWARD_MOVED = 1.5
+"""Data that kernels move in the backward pass over those of the forward pass."""
+
+_SPARED = np.array([0.0, 2.0, 3.0, 3.0, 3.0])
 """Weight-gradient computations that fill the pipeline bubble per stage, for each of SCHEDULES."""
 
 
@@ -43,11 +46,14 @@ class Habits:
     """Machine properties that are given as options, not measured.
 
     ``host_bytes_per_s`` is the bandwidth between a device and its host in each direction;
-    ``overlap_tax`` is the fraction of its compute rate that a device loses during communication.
+    ``overlap_tax`` is the fraction of its compute rate that a device loses during communication;
+    with ``streams_optimizer`` offloaded optimizer state passes through the device in every backward
+    pass, not once in the update.
     """
 
     host_bytes_per_s: float
     overlap_tax: float
+    streams_optimizer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +88,9 @@ def step(
 
     The last stage, which has the LM head, is the slowest unless it has one layer less, and limits
     the rate of all microbatches. Every device waits once for the pipeline to fill and to drain.
-    Interleaving shortens this bubble and sends more messages; zero-bubble schedules compute weight
-    gradients in it.
+    Interleaving shortens this bubble and sends more messages, but waits for microbatches that a
+    full round over the stages lacks; zero-bubble schedules compute weight gradients in the bubble.
+    DualPipe enters microbatches at both ends, and hides messages between stages as well.
 
     Args:
         plan: the n parallel layouts.
@@ -95,29 +102,43 @@ def step(
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
         Megatron-LM, 2021, section 2.2 (bubble, messages) and 3.2; Qi et al.: Zero Bubble Pipeline
-        Parallelism, 2023, table 2 (ZB-H1, ZB-H2).
+        Parallelism, 2023, table 2 (ZB-H1, ZB-H2); DeepSeek-AI: DeepSeek-V3, 2024, table 2 and
+        section 3.2.1 (DualPipe); deepseek-ai/DualPipe, README (DualPipeV).
     """
     count, layers = plan.microbatches, rest.state.layers
     pass_s = one.compute_s + one.recompute_s + one.tensor_s + one.context_s + one.expert_s
     spared_s = _SPARED[plan.schedule.astype(np.intp)] * one.weights_s
-    idle_s = layers * np.maximum(pass_s - spared_s, 0.0)
+    streamed_s = _streamed_s(plan, rest.state, one, habits)
+    missing = np.ceil(count / plan.pipeline) * plan.pipeline - count
+    idle = rest.state.elsewhere + (plan.interleave - 1.0) * missing * layers
+    stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave * plan.chunks, 0.0)
+    passed_s = count * stages * rest.passed_s
+    dual = plan.schedule >= SCHEDULES.index("dualpipe")
+    if dual.any():
+        # PP / 2 - 1 stages of both passes, which overlap, and another backward pass
+        ahead = np.maximum(plan.chunks * plan.pipeline / 2.0 - 1.0, 0.0)
+        idle = np.where(dual, ahead * layers / plan.chunks, idle)
+        spared_s = spared_s - np.where(dual, one.backward_s, 0.0)
+        hidden_s = np.maximum(habits.overlap_tax * passed_s, passed_s - count * layers * pass_s)
+        passed_s = np.where(dual, hidden_s, passed_s)
     every = count * layers
     optimizer_s = chip.passes_s((_UPDATE_BYTES + plan.gradient_bytes) * rest.state.updated)
     late_s = np.where(rest.state.spared > 0, np.maximum(one.head_s - pass_s, 0.0), one.head_s)
     data_s = _data_s(plan, rest, habits, layers=layers, pass_s=layers * pass_s, one=one)
     # The link to the host is separate from the links between replicas: both may be busy at once.
     busy_s = every * pass_s + np.where(plan.overlap, data_s, 0.0)
-    stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave, 0.0)
     return TrainingStep(
-        compute_s=every * one.compute_s + count * late_s,
+        compute_s=every * one.compute_s + count / plan.copies * late_s,
         recompute_s=every * one.recompute_s,
         tensor_s=every * one.tensor_s,
         context_s=every * one.context_s,
         expert_s=every * one.expert_s,
-        bubble_s=(plan.pipeline - 1.0) / plan.interleave * idle_s,
-        pipeline_s=count * stages * rest.passed_s,
+        bubble_s=idle / plan.interleave * (np.maximum(pass_s - spared_s, 0.0) + streamed_s),
+        pipeline_s=passed_s,
         data_s=data_s,
-        offload_s=_offload_s(plan, rest.state, optimizer_s, busy_s, habits),
+        offload_s=every * streamed_s
+        if habits.streams_optimizer
+        else _offload_s(plan, rest.state, optimizer_s, busy_s, habits),
         optimizer_s=optimizer_s,
     )
 
@@ -170,3 +191,27 @@ def _offload_s(
     passed_s = plan.microbatches * np.maximum(2.0 * weights_bytes, gradients_bytes)
     late_s = np.maximum(passed_s / habits.host_bytes_per_s - busy_s, 0.0)
     return np.where(plan.offload > 0, updating_s + late_s, 0.0)
+
+
+def _streamed_s(
+    plan: TrainingPlan, state: ModelState, one: LayerTime, habits: Habits
+) -> Floats | float:
+    """Return the seconds by which host transfers prolong a layer and microbatch if they stream.
+
+    Weights are fetched for the forward pass, weights and optimizer state for the backward pass of
+    every microbatch. They hide behind products and messages, not behind kernels that move data.
+
+    Source:
+        Isaev et al.: Calculon, SC 2023, section 3 (a second tier of memory).
+    """
+    if not (habits.streams_optimizer and plan.offload.any()):
+        return 0.0
+    weights_bytes = np.where(plan.offloads_weights, state.weights_bytes, 0.0)
+    all_bytes = weights_bytes + np.where(plan.offload > 0, state.optimizer_bytes, 0.0)
+    forward_s, backward_s = (
+        sent / state.layers / habits.host_bytes_per_s for sent in (weights_bytes, all_bytes)
+    )
+    pass_s = one.compute_s + one.recompute_s + one.tensor_s + one.context_s + one.expert_s
+    beside_s = pass_s - one.backward_s - one.moved_s
+    behind_s = one.backward_s - _BACKWARD_MOVED * one.moved_s
+    return np.maximum(forward_s - beside_s, 0.0) + np.maximum(backward_s - behind_s, 0.0)

@@ -16,8 +16,13 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 RECOMPUTED = ("none", "selective", "full")
 """Recomputation of a layer in the backward pass: nothing, the attention core, or everything."""
 
-SCHEDULES = ("1f1b", "zero_bubble", "zero_bubble_2x")
-"""Pipeline schedules: 1F1B; ZB-H1 with the memory of 1F1B; ZB-H2 with twice that memory."""
+SCHEDULES = ("1f1b", "zero_bubble", "zero_bubble_2x", "dualpipe", "dualpipe_v")
+"""Pipeline schedules: 1F1B; ZB-H1 with the memory of 1F1B; ZB-H2 with twice that memory; DualPipe,
+with microbatches from both ends through two copies of the weights; DualPipeV, with two stages on
+each device, the first and the last on the same one."""
+
+_COPIES, _CHUNKS = np.array([1.0, 1.0, 1.0, 2.0, 1.0]), np.array([1.0, 1.0, 1.0, 1.0, 2.0])
+"""Copies of the weights in a pipeline, and stages of a copy on each device, by schedule."""
 
 OFFLOADED = (
     "none",
@@ -33,8 +38,12 @@ _GRADIENTS_AWAY, _WEIGHTS_AWAY = (
     for part in ("gradients", "weights")
 )
 
-GRADIENT_FORMATS = ("fp32", "bf16")
-GRADIENT_BYTES = np.array([4.0, 2.0])
+ACTIVATION_FORMATS = ("bf16", "fp8")
+_ACTIVATION_BYTES = np.array([2.0, 1.0])
+"""Bytes of an activation that is kept or sent in each of ACTIVATION_FORMATS."""
+
+GRADIENT_FORMATS = ("fp32", "bf16", "fp8")
+GRADIENT_BYTES = np.array([4.0, 2.0, 1.0])
 """Bytes of a gradient that is accumulated and reduced in each of GRADIENT_FORMATS."""
 
 
@@ -60,6 +69,8 @@ class TrainingJob:
     uneven: bool = False
     """Whether stages may have one layer more than others, and interleaved schedules any number of
     microbatches."""
+    split_messages: bool = True
+    """Whether each of the tensor-parallel devices sends a part of a message between stages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +92,12 @@ class TrainingPlan:
     """Index into RECOMPUTED."""
     zero: Floats
     """ZeRO stage: 0 shards nothing among replicas, 3 everything."""
+    zero_group: Floats
+    """Replicas among which ZeRO shards; 0: all."""
+    secondary_group: Floats
+    """Replicas among which ZeRO 3 keeps a second copy of weights, for backward passes; 0: none."""
+    quantized_weights: Mask
+    """Whether ZeRO 3 sends weights in 8 bits."""
     global_batch: Floats
     """Sequences of a step."""
     context: Floats
@@ -95,6 +112,8 @@ class TrainingPlan:
     """Index into OFFLOADED."""
     gradient_format: Floats
     """Index into GRADIENT_FORMATS."""
+    activation_format: Floats
+    """Index into ACTIVATION_FORMATS."""
     overlap: Mask
     """Whether communication between replicas overlaps with compute."""
     overlap_experts: Mask
@@ -110,13 +129,43 @@ class TrainingPlan:
 
     @cached_property
     def replicas(self) -> Floats:
-        """Number of devices that hold the same weights, (n,)."""
+        """Number of pipelines, times the devices that divide a sequence, (n,)."""
         return self.data * self.context
+
+    @cached_property
+    def copies(self) -> Floats:
+        """Copies of the weights in a pipeline, (n,)."""
+        return _COPIES[self.schedule.astype(np.intp)]
+
+    @cached_property
+    def chunks(self) -> Floats:
+        """Stages of a copy of the weights that the schedule puts on each device, (n,)."""
+        return _CHUNKS[self.schedule.astype(np.intp)]
+
+    @cached_property
+    def joins_ends(self) -> Mask:
+        """Whether one device has the first and the last stage, (n,)."""
+        return (self.pipeline == 1) | (self.schedule >= SCHEDULES.index("dualpipe"))
+
+    @cached_property
+    def holders(self) -> Floats:
+        """Number of devices that hold the same weights, (n,)."""
+        return self.replicas * self.copies
+
+    @cached_property
+    def shards(self) -> Floats:
+        """Number of devices among which ZeRO shards, (n,)."""
+        return np.where(self.zero_group > 0, self.zero_group, self.holders)
 
     @cached_property
     def expert_replicas(self) -> Floats:
         """Number of devices that hold the same experts, (n,)."""
-        return np.maximum(self.replicas / self.expert, 1.0)
+        return np.maximum(self.holders / self.expert, 1.0)
+
+    @cached_property
+    def expert_shards(self) -> Floats:
+        """Number of devices among which ZeRO shards the experts, (n,)."""
+        return np.where(self.expert > 1, self.expert_replicas, self.shards)
 
     @cached_property
     def devices(self) -> Floats:
@@ -126,6 +175,11 @@ class TrainingPlan:
     def microbatches(self) -> Floats:
         """Number of microbatches of each replica per step, (n,)."""
         return self.global_batch / (self.data * self.microbatch)
+
+    @cached_property
+    def word_bytes(self) -> Floats:
+        """Bytes of an activation that is kept, or sent between devices, (n,)."""
+        return _ACTIVATION_BYTES[self.activation_format.astype(np.intp)]
 
     @cached_property
     def gradient_bytes(self) -> Floats:

@@ -10,7 +10,7 @@ from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.systems import System
-from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan
+from dse_evaluators.clusters.training.training_plan import SCHEDULES, TrainingJob, TrainingPlan
 
 
 def infeasible(plan: TrainingPlan, job: TrainingJob, *, system: System) -> dict[int, Fault]:
@@ -43,14 +43,16 @@ def _shapes(plan: TrainingPlan, job: TrainingJob, system: System) -> Iterator[Ru
         yield Rule(plan.devices > most, reason, plan.devices, most)
     yield _divides(model.heads, plan.tensor, "heads over tensor parallel devices")
     yield _divides(model.kv_heads, np.minimum(plan.tensor, model.kv_heads), "key and value heads")
-    stages = plan.pipeline * plan.interleave
+    stages = plan.pipeline * plan.interleave * plan.chunks
     layers = _divides(model.layers, stages, "layers over pipeline stages")
     if job.uneven:
         most = np.ceil(model.layers / plan.pipeline)
-        yield _divides(most, plan.interleave, "layers of the fullest device over its stages")
+        own = plan.interleave * plan.chunks
+        yield _divides(most, own, "layers of the fullest device over its stages")
     else:
         # Both end stages may have one layer less than others, for the embedding and the LM head.
         balanced = (plan.pipeline > 2) & _whole(np.full_like(stages, model.layers + 2.0), stages)
+        balanced &= ~plan.joins_ends
         yield layers._replace(broken=layers.broken & ~balanced)
     # Causal attention costs less at the start of a sequence: each device gets one part of each end.
     ends = np.where(plan.context > 1, 2.0 * plan.context, 1.0)
@@ -62,16 +64,17 @@ def _shapes(plan: TrainingPlan, job: TrainingJob, system: System) -> Iterator[Ru
 
 def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
     yield Rule(
-        (plan.zero > 0) & (plan.replicas < 2),
+        (plan.zero > 0) & (plan.holders < 2),
         "ZeRO stage {has:g} shares among replicas, but there is only {needs:g}",
         plan.zero,
-        plan.replicas,
+        plan.holders,
     )
+    yield from _sharding(plan)
     yield Rule(
-        plan.overlap & (plan.replicas < 2),
+        plan.overlap & (plan.holders < 2),
         "to overlap communication of replicas, there must be {needs:g}, not {has:g}",
-        plan.replicas,
-        np.full_like(plan.replicas, 2.0),
+        plan.holders,
+        np.full_like(plan.holders, 2.0),
     )
     yield Rule(
         (plan.expert > 1) & (plan.tensor > 1) & ~plan.sequence_parallel,
@@ -90,6 +93,12 @@ def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
         "all-to-alls overlap with another microbatch: there must be {needs:g}, not {has:g}",
         plan.microbatches,
         np.full_like(plan.microbatches, 2.0),
+    )
+    yield Rule(
+        plan.word_bytes < plan.operand_bytes,
+        "activations of {has:g} byte, but products read operands of {needs:g}",
+        plan.word_bytes,
+        plan.operand_bytes,
     )
     interleaved, spared = plan.interleave > 1, plan.schedule > 0
     yield Rule(
@@ -111,10 +120,100 @@ def _choices(plan: TrainingPlan, *, uneven: bool) -> Iterator[Rule]:
         np.full_like(plan.pipeline, 2.0),
     )
     yield Rule(
-        spared & interleaved,
+        spared & (plan.schedule < SCHEDULES.index("dualpipe")) & interleaved,
         "a zero-bubble schedule has one stage on each device, not {has:g}",
         plan.interleave,
         np.ones_like(plan.interleave),
+    )
+    yield from _dual_pipe(plan)
+
+
+def _sharding(plan: TrainingPlan) -> Iterator[Rule]:
+    """Yield the constraints on groups of replicas among which ZeRO shards."""
+    grouped = plan.zero_group > 0
+    yield Rule(
+        grouped & (plan.zero < 1),
+        "a zero_group of {has:g} devices shards nothing in ZeRO stage {needs:g}: leave it out",
+        plan.zero_group,
+        plan.zero,
+    )
+    yield Rule(
+        grouped & ~_whole(plan.holders, np.maximum(plan.zero_group, 1.0)),
+        "{has:g} devices with the same weights are no multiple of a zero_group of {needs:g}",
+        plan.holders,
+        plan.zero_group,
+    )
+    yield Rule(
+        grouped & (plan.expert > 1),
+        "a zero_group of {has:g}, but experts over {needs:g} devices: not modelled together",
+        plan.zero_group,
+        plan.expert,
+    )
+    second, threes = plan.secondary_group, np.full_like(plan.zero, 3.0)
+    yield Rule(
+        (second > 0) & (plan.zero < 3),
+        "a secondary_group is gathered in ZeRO stage {needs:g}, not in {has:g}: leave it out",
+        plan.zero,
+        threes,
+    )
+    yield Rule(
+        (second > 0) & ~_whole(plan.shards, np.maximum(second, 1.0)),
+        "ZeRO shards among {has:g} devices, which is no multiple of a secondary_group of {needs:g}",
+        plan.shards,
+        second,
+    )
+    yield Rule(
+        (second > 0) & (plan.expert > 1),
+        "a secondary_group of {has:g}, but experts over {needs:g} devices: not modelled together",
+        second,
+        plan.expert,
+    )
+    yield Rule(
+        plan.quantized_weights & (plan.zero < 3),
+        "quantized_weights are gathered in ZeRO stage {needs:g}, not in {has:g}: leave it out",
+        plan.zero,
+        threes,
+    )
+    yield Rule(
+        plan.quantized_weights & (plan.operand_bytes <= 1),
+        "quantized_weights of {needs:g} byte, but weights have {has:g} already: leave it out",
+        plan.operand_bytes,
+        np.ones_like(plan.zero),
+    )
+
+
+def _dual_pipe(plan: TrainingPlan) -> Iterator[Rule]:
+    """Yield the constraints on DualPipe and DualPipeV.
+
+    Source:
+        deepseek-ai/DualPipe, which checks them.
+    """
+    dual = plan.schedule >= SCHEDULES.index("dualpipe")
+    two_ways = plan.schedule == SCHEDULES.index("dualpipe")
+    twos = np.full_like(plan.pipeline, 2.0)
+    yield Rule(
+        dual & (plan.interleave > 1),
+        "DualPipe places its stages itself: interleave {has:g}, not {needs:g}",
+        plan.interleave,
+        np.ones_like(plan.interleave),
+    )
+    yield Rule(
+        two_ways & ~_whole(plan.pipeline, twos),
+        "DualPipe has a pipeline of {has:g} stages, which is no multiple of {needs:g}",
+        plan.pipeline,
+        twos,
+    )
+    yield Rule(
+        two_ways & ~_whole(plan.microbatches, twos),
+        "DualPipe sends {has:g} microbatches from both ends: no multiple of {needs:g}",
+        plan.microbatches,
+        twos,
+    )
+    yield Rule(
+        dual & (plan.microbatches < 2.0 * plan.pipeline),
+        "DualPipe needs {needs:g} microbatches or more, two for each device of a pipeline: {has:g}",
+        plan.microbatches,
+        2.0 * plan.pipeline,
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dse.core.batch import Batch
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving.fabric import fabric_of
+from dse_evaluators.clusters.serving.plans_by_device import read_formats
 from dse_evaluators.clusters.simulator.server import ModelServer
 from dse_evaluators.clusters.simulator.server_settings import IterationWork
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
@@ -20,9 +22,7 @@ def server(model, device, tp, count=STEPS):
         device_of(device),
         fabric_of(device),
         devices=np.full(count, tp),
-        formats=("bf16",),
-        place=np.zeros(count, dtype=np.intp),
-        cache_bytes=np.full(count, 2.0),
+        formats=read_formats(Batch.of([{}] * count), device_of(device))[0],
     )
 
 

@@ -26,7 +26,7 @@ from dse_evaluators.clusters.training.plan_inputs import READINGS, plans
 from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Habits, Rest, step
 from dse_evaluators.clusters.training.training import Training
-from dse_evaluators.clusters.training.training_plan import OFFLOADED, TrainingJob
+from dse_evaluators.clusters.training.training_plan import OFFLOADED, SCHEDULES, TrainingJob
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -44,10 +44,11 @@ designs = st.fixed_dictionaries(
         "ep": st.sampled_from([1, 2, 8]),
         "microbatch": st.sampled_from([1, 2, 4]),
         "interleave": st.sampled_from([1, 2]),
-        "schedule": st.sampled_from(["1f1b", "zero_bubble", "zero_bubble_2x"]),
+        "schedule": st.sampled_from(SCHEDULES),
         "sequence_parallel": st.booleans(),
         "recompute": st.sampled_from(["none", "selective", "full"]),
         "zero": st.sampled_from([0, 1, 2, 3]),
+        "zero_group": st.sampled_from([0, 2]),
         "overlap": st.booleans(),
         "overlap_experts": st.booleans(),
         "offload": st.sampled_from(OFFLOADED),
