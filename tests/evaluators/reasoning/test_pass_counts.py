@@ -64,6 +64,15 @@ def test_a_file_that_no_difficulty_fits_is_refused(text, problem, tmp_path):
         Allocation(file=str(file), price=1.0)
 
 
+def test_the_rounding_of_a_small_pass_at_1_is_granted_at_every_k(tmp_path):
+    file = tmp_path / "pass.csv"
+    file.write_text(SHARES + "a,m,1,.001\na,m,16,.017\na,m,64,.067\n")  # 2 of 1,920, printed
+    Allocation(file=str(file), price=1.0)
+    file.write_text(SHARES + "a,m,1,.001\na,m,16,.03\n")
+    with pytest.raises(SpecError, match="at most 0.01588"):
+        read_pass_file(file)
+
+
 def test_a_file_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(SpecError, match="there is no file"):
         read_pass_file(tmp_path / "pass.csv")
