@@ -64,9 +64,11 @@ def test_a_mixture_meets_a_third_share():
     assert set(fit.errors) == {8}
 
 
+# The rule of the k to fit was chosen on the first file, and judged on the second, gathered later.
 PUBLISHED = {
-    f"{one.group} {one.model}": one
-    for one in read_pass_file(ROOT / "benchmarks/coverage_curves.csv")
+    one.name: one
+    for name in ("coverage_curves.csv", "coverage_unseen.csv")
+    for one in read_pass_file(ROOT / "benchmarks" / name)
 }
 
 
@@ -205,6 +207,42 @@ def test_results_between_two_measured_lengths_are_interpolated(tmp_path):
     assert found.columns["accuracy"][:3] == pytest.approx([0.2, 0.3, 0.4])
     assert "1000 to 4000" in found.faults[3].reason
     assert set(found.faults) == {3}
+
+
+SAMPLED = """class,model,temperature,k,pass
+all,small,0.2,1,0.40
+all,small,0.2,16,0.60
+all,small,1.0,1,0.30
+all,small,1.0,16,0.75
+all,large,0.6,1,0.50
+all,large,0.6,16,0.80
+"""
+
+
+def test_each_temperature_is_a_policy_and_the_best_one_depends_on_the_samples(tmp_path):
+    file = tmp_path / "sampled.csv"
+    file.write_text(SAMPLED)
+    solve = policy(file=str(file), policy={"model": "small"})
+    assert solve(samples=1, temperature=0.2)["coverage"] == pytest.approx(0.40, abs=1e-6)
+    assert solve(samples=1, temperature=1.0)["coverage"] == pytest.approx(0.30, abs=1e-6)
+    assert solve(samples=16, temperature=0.2)["coverage"] == pytest.approx(0.60, abs=1e-6)
+    assert solve(samples=16, temperature=1)["coverage"] == pytest.approx(0.75, abs=1e-6)
+
+
+def test_a_temperature_without_rows_of_the_model_is_infeasible(tmp_path):
+    file = tmp_path / "sampled.csv"
+    file.write_text(SAMPLED)
+    designs = [{"model": "large", "temperature": 0.6}, {"model": "large", "temperature": 0.2}]
+    found = Allocation(file=str(file), price=1.0).evaluate(Batch.of(designs))
+    assert {row: fault.reason for row, fault in found.faults.items()} == {
+        1: "the file has no rows of this model at this temperature"
+    }
+
+
+def test_a_file_with_one_temperature_for_each_model_has_no_such_input(tmp_path):
+    file = tmp_path / "sampled.csv"
+    file.write_text("".join(row for row in SAMPLED.splitlines(True) if ",1.0," not in row))
+    assert "temperature" not in Allocation(file=str(file), price=1.0).reads
 
 
 def test_thinking_shifts_the_log_odds():

@@ -9,6 +9,7 @@ from dse_evaluators.reasoning.allocation import Allocation
 from dse_evaluators.reasoning.pass_counts import read_pass_file
 
 SHARES = "class,model,k,pass\n"
+SAMPLED = "class,model,temperature,k,pass\n"
 WRONG = {
     "falls": (SHARES + "a,m,1,.3\na,m,8,.2\n", 3, "below pass@1"),
     "above what equal problems give": (SHARES + "a,m,1,.01\na,m,4,.2\n", 3, "at most 0.0394"),
@@ -27,6 +28,13 @@ WRONG = {
     "not finite": (SHARES + "a,m,1,nan\n", 2, "no number"),
     "half an answer": (SHARES + "a,m,1.5,.3\n", 2, "no whole number"),
     "too few cells": (SHARES + "a,m,1\n", 2, "number of cells"),
+    "best of temperatures": (SAMPLED + "a,m,best,1,.3\na,m,best,8,.5\n", 2, "no single curve"),
+    "no temperature": (SAMPLED + "a,m,-1,1,.3\n", 2, "temperature is -1"),
+    "mixed temperatures": (
+        SAMPLED + "a,m,.2,1,.3\na,m,.8,8,.5\na,m,.8,64,.7\n",
+        3,
+        "a of m at temperature 0.8 has no pass@1, which is stated of a of m at temperature 0.2",
+    ),
     "no class": (SHARES + ",m,1,.3\n", 2, "class is empty"),
     "no rows": (SHARES, 2, "no rows"),
     "empty": ("", 1, "no column"),
@@ -54,6 +62,7 @@ def test_a_wrong_file_is_refused_with_its_line(case, tmp_path):
             SHARES + "a,m,1,.3\na,m,4,.5\nb,other,1,.3\nb,other,4,.5\n",
             "no rows of class a for other",
         ),
+        (SAMPLED + "a,m,.2,1,.3\na,m,.2,4,.5\na,m,,1,.3\na,m,,4,.5\n", "and without one"),
         (SHARES + "a-b,m,1,.3\na-b,m,4,.5\na b,m,1,.3\na b,m,4,.5\n", "samples_a_b"),
     ],
 )
@@ -69,7 +78,7 @@ def test_the_rounding_of_a_small_pass_at_1_is_granted_at_every_k(tmp_path):
     file.write_text(SHARES + "a,m,1,.001\na,m,16,.017\na,m,64,.067\n")  # 2 of 1,920, printed
     Allocation(file=str(file), price=1.0)
     file.write_text(SHARES + "a,m,1,.001\na,m,16,.03\n")
-    with pytest.raises(SpecError, match="at most 0.01588"):
+    with pytest.raises(SpecError, match=r"at most 0\.01588"):
         read_pass_file(file)
 
 
