@@ -81,6 +81,7 @@ FAST = frozenset(
         "recssd",
         "resnet_bits",
         "s3",
+        "scale_rl",
         "smaug",
         "snell",
         "energy_of_reasoning",

@@ -77,13 +77,14 @@ def fit_reward(run: RewardRun) -> RewardCurve:
     """Fit the curve to the points of a run by least squares, from several beginnings.
 
     Raises:
-        SpecError: the run has fewer than six points.
+        SpecError: the run has fewer than six points, or than five and the reward before training.
     """
     from scipy.optimize import least_squares  # SciPy is slow to import, and only this needs it
 
-    if len(run.compute) < _LEAST_POINTS:
+    needed = _LEAST_POINTS if run.start is None else _LEAST_POINTS - 1  # one parameter less
+    if len(run.compute) < needed:
         problem = f"recipe {run.recipe} has {len(run.compute)} points to fit"
-        hint = f"a curve needs {_LEAST_POINTS}, half of them held out: add rows"
+        hint = f"a curve needs {needed} before the points that are held out: add rows"
         raise SpecError(problem, where=run.where, hint=hint)
     low, high = float(run.reward.min()), float(run.reward.max())
     span = max(high - low, 1e-9)
