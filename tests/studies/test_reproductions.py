@@ -64,6 +64,7 @@ FAST = frozenset(
         "frontier_175b",
         "gradient_coding",
         "kinetics",
+        "kinetics_measured",
         "mad_max",
         "mad_max_hardware",
         "marlin",
