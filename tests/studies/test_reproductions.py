@@ -47,6 +47,7 @@ FAST = frozenset(
         "carbon_connect",
         "checkfree",
         "condensa_memory",
+        "codemonkeys",
         "datastates",
         "delta",
         "diffusion_hours",

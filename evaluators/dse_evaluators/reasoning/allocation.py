@@ -94,6 +94,10 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
         policy: inputs that are the same for all designs, such as ``{method: vote}``.
         price: dollars per million tokens of an answer, for all models or by model.
         input_price: the same of a token that is read.
+        once: dollars of a query that are spent once for all of its answers, such as for finding the
+            context of an issue.
+        choice: dollars of choosing among the answers of a query that has several, by ``vote``,
+            ``best-of-n`` or ``tree``.
         device: device that serves the models, as of ``clusters.serving``, in place of prices.
         system: cluster in place of ``device``, as of ``clusters.serving``.
         served: models to serve by the names of the file, as ``model`` of ``clusters.serving``; a
@@ -155,6 +159,8 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
     policy: Mapping[str, Value] | None = None
     price: float | Mapping[str, float] | None = None
     input_price: float | Mapping[str, float] | None = None
+    once: float = 0.0
+    choice: float = 0.0
     device: DeviceOption | None = None
     system: SystemOption | None = None
     served: Mapping[str, Any] | None = None
@@ -172,6 +178,8 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
         number(1, 2**31, whole=True)("prompt", self.prompt)
         number(1, 1e6)("reference_tokens", self.reference_tokens)
         number(0, 1e6)("verifier_cost", self.verifier_cost)
+        number(0, 1e9)("once", self.once)
+        number(0, 1e9)("choice", self.choice)
         number(1e-9, 1)("least_gain", self.least_gain)
         path = ANCHORS if self.file is None else Path(self.file)
         curves = read_pass_file(path)
@@ -260,6 +268,9 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
                 totals[metric.name] = np.where(revised, chain, one * (rounds + checks))
             else:
                 totals[metric.name] = np.where(revised, chain, one * (found.written + judged))
+            if part == "dollars":
+                chosen = np.where(found.is_sequential, 0.0, found.several)
+                totals[metric.name] += self.once + self.choice * chosen
         return totals
 
     def _cost_model(self) -> CostModel:
@@ -274,8 +285,10 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
                 problem = f"{name} has no effect beside price"
                 raise SpecError(problem, hint=f"state price or {name}", part=[name])
             return prices_of(models, self.price, self.input_price or 0.0)
-        if self.input_price is not None:
-            raise SpecError("input_price has no effect without price", part=["input_price"])
+        for name in ("input_price", "once", "choice"):
+            if getattr(self, name):
+                problem = f"{name} has no effect without price"
+                raise SpecError(problem, hint="state price, or leave it out", part=[name])
         if "device" not in serving and "system" not in serving:
             hint = "price: 0.5, in dollars per million tokens; or device: h100-sxm"
             raise SpecError("the cost of an answer is unknown: no price and no device", hint=hint)

@@ -34,6 +34,9 @@ _KNOBS: Mapping[str, str] = {
 }
 """Inputs of a policy by field of :class:`AnswerPolicy`."""
 
+_SHARES = ("accuracy", "coverage", "answers", "written")
+"""Fields of :class:`AnswerShares`."""
+
 _SOURCES = frozenset({"model", "temperature", "tokens"})
 """Inputs by which the rows of a file are chosen."""
 
@@ -60,6 +63,8 @@ class ClassPolicies:
     coverage: Floats
     answers: Floats
     written: Floats
+    several: Floats
+    """Share of the queries that are given more than one answer."""
     extrapolated: Mask
     outside: Mask
     """Whether an answer is shorter or longer than any in the file."""
@@ -145,7 +150,7 @@ class ProblemClasses:
             log_odds: what the length of an answer adds to the log odds of its success, (n,).
         """
         size = len(batch)
-        zeros = {name: np.zeros(size) for name in ("accuracy", "coverage", "answers", "written")}
+        zeros = {name: np.zeros(size) for name in (*_SHARES, "several")}
         method = readings.column("method", batch)
         stops, revises = (METHODS.index(one) for one in ("stop-when-verified", "revision"))
         votes = METHODS.index("vote")
@@ -232,7 +237,7 @@ class ProblemClasses:
             log_odds=log_odds,
             **{field: readings.column(name, batch) for field, name in _KNOBS.items()},
         )
-        zeros = {name: np.zeros(size) for name in ("accuracy", "coverage", "answers", "written")}
+        zeros = {name: np.zeros(size) for name in _SHARES}
         most, outside = np.ones(size), np.zeros(size, dtype=bool)
         unmeasured = np.ones(size, dtype=bool)
         temperatures = self._read_temperature(batch, readings)
@@ -253,6 +258,7 @@ class ProblemClasses:
         nothing = np.zeros(size, dtype=bool)
         return ClassPolicies(
             **zeros,
+            several=(policy.answers > 1).astype(np.float64),
             extrapolated=policy.answers > most,
             outside=outside,
             unmeasured=unmeasured,

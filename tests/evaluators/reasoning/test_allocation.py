@@ -265,6 +265,15 @@ def test_a_device_costs_what_the_model_of_the_cluster_says():
     )
 
 
+def test_what_is_spent_once_and_the_choice_are_not_multiplied_by_the_answers():
+    plain, own = policy(), policy(once=3.0, choice=0.5)
+    ten = plain(samples=10)["cost"]
+    assert own(samples=10)["cost"] == pytest.approx(ten + 3.5)
+    assert own(samples=1)["cost"] == pytest.approx(plain(samples=1)["cost"] + 3.0)
+    revised = {"samples": 10, "method": "revision"}
+    assert own(**revised)["cost"] == pytest.approx(plain(**revised)["cost"] + 3.0)
+
+
 def test_prices_of_prompts_count_for_each_answer():
     run = policy(input_price={"qwen3-1.7b": 0.5}, prompt=2000)
     assert run(samples=3, tokens=100)["cost"] == pytest.approx(3 * (100 + 1000) / 1e6)
@@ -281,6 +290,8 @@ def test_prices_of_prompts_count_for_each_answer():
         ({"price": 1.0, "distribution": "normal"}, "normal"),
         ({"price": 1.0, "distribution": "mixture"}, "2 k with pass@k below 1"),
         ({"device": "h100-sxm", "plan": {"tpp": 1}}, "no input 'tpp'"),
+        ({"price": 1.0, "once": -1.0}, "once"),
+        ({"device": "h100-sxm", "choice": 0.5}, "choice has no effect without price"),
     ],
 )
 def test_a_wrong_option_is_refused(options, problem):
