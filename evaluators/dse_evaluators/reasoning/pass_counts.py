@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from dse.errors import SpecError, nearest
 _SHARES = ("class", "model", "k", "pass")
 _COUNTS = ("class", "model", "n", "c")
 _OTHERS = ("temperature", "tokens", "problems", "n", "source", "problem", "note")
+_MISSPELT = ("temperature", "tokens", "problems")
+"""Optional columns that change results, so that a misspelt one is refused."""
 _EXAMPLE = "class,model,k,pass or, with a row for each problem, class,model,n,c"
 _ENVELOPE = (
     "each temperature is a policy with a difficulty of its own; one fit to the best of them for "
@@ -79,7 +82,9 @@ class _Row:
         try:
             value = float(text)
         except ValueError as error:
-            raise SpecError(f"{name} is {text!r}, which is no number", where=self.where) from error
+            hint = f"write {text.replace(',', '.')}, with a point" if "," in text else ""
+            problem = f"{name} is {text!r}, which is no number"
+            raise SpecError(problem, where=self.where, hint=hint) from error
         kind = "whole number" if whole else "number"
         if not isfinite(value) or (whole and value != round(value)):
             raise SpecError(f"{name} is {text}, which is no {kind}", where=self.where)
@@ -163,6 +168,10 @@ def read_pass_file(path: Path) -> tuple[PassCurve, ...]:
 
 
 def _find_form(names: Sequence[str], where: str) -> Sequence[str]:
+    for mark in (";", "\t"):
+        if len(names) == 1 and mark in names[0]:
+            problem = f"columns are separated by {mark!r}"
+            raise SpecError(problem, where=where, hint="separate them by commas")
     form = _SHARES if {"k", "pass"} & set(names) or "c" not in names else _COUNTS
     lacking = [name for name in form if name not in names]
     if lacking:
@@ -170,6 +179,14 @@ def _find_form(names: Sequence[str], where: str) -> Sequence[str]:
         near = nearest(lacking[0], strange)
         hint = f"{near}; columns are {_EXAMPLE}" if near else f"columns are {_EXAMPLE}"
         raise SpecError(f"there is no column {lacking[0]!r}", where=where, hint=hint)
+    if {"pass", "c"} <= set(names):
+        problem = "there are both shares (pass) and counts (c)"
+        raise SpecError(problem, where=where, hint=f"leave one out: columns are {_EXAMPLE}")
+    for name in names:
+        meant = [] if name in (*form, *_OTHERS) else get_close_matches(name, _MISSPELT, 1, 0.8)
+        if meant:  # other columns are the user's own, and have no effect
+            hint = f"did you mean {meant[0]!r}?"
+            raise SpecError(f"the column {name!r} is not read", where=where, hint=hint)
     return form
 
 

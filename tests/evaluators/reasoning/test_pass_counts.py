@@ -25,6 +25,10 @@ WRONG = {
     "twice": (SHARES + "a,m,1,.3\na,m,1,.3\n", 3, "pass@1 twice"),
     "percent": (SHARES + "a,m,1,30\n", 2, "write a share: 0.3"),
     "no number": (SHARES + "a,m,1,much\n", 2, "no number"),
+    "decimal comma": (SHARES + 'a,m,1,"0,3"\n', 2, "write 0.3, with a point"),
+    "semicolons": ("class;model;k;pass\na;m;1;.3\n", 1, "separate them by commas"),
+    "shares and counts": ("class,model,k,pass,c\na,m,1,.3,3\n", 1, "leave one out"),
+    "misspelt": ("class,model,temprature,k,pass\na,m,1,1,.3\n", 1, "did you mean 'temperature'"),
     "not finite": (SHARES + "a,m,1,nan\n", 2, "no number"),
     "half an answer": (SHARES + "a,m,1.5,.3\n", 2, "no whole number"),
     "too few cells": (SHARES + "a,m,1\n", 2, "number of cells"),
@@ -80,6 +84,12 @@ def test_the_rounding_of_a_small_pass_at_1_is_granted_at_every_k(tmp_path):
     file.write_text(SHARES + "a,m,1,.001\na,m,16,.03\n")
     with pytest.raises(SpecError, match=r"at most 0\.01588"):
         read_pass_file(file)
+
+
+def test_columns_of_the_users_own_are_left_alone(tmp_path):
+    file = tmp_path / "pass.csv"
+    file.write_text("class,model,k,pass,run,notes\na,m,1,.3,x,y\na,m,8,.5,x,y\n")
+    assert read_pass_file(file)[0].solved == {1: 0.3, 8: 0.5}
 
 
 def test_a_file_that_does_not_exist_is_refused(tmp_path):
