@@ -132,9 +132,9 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
     Error:
         The rule of which k are fitted was chosen on 24 published curves, each at one temperature:
         at 93 other k, pass@k is off by .6 points on the mean and 2.8 at most. On 114 curves of
-        nine sources that were gathered after it, it is off by .3 on the mean and 2.6 at most at 219
-        k. With three k alone (1, 8 and at least 64), at 8, 3 of 85 curves are off by more than 3
-        points, and one by 5.4. Shares at the best temperature for each k are those of several
+        eight sources that were gathered after it, it is off by .3 on the mean and 2.6 at most, at
+        219 k. With three k alone (1, 8 and at least 64), at 8, 3 of 85 curves are off by more than
+        3 points, and one by 5.4. Shares at the best temperature for each k are those of several
         policies: one fit to them is off by more than 3 points on 8 of 17 such curves, and by up to
         8.2 (``benchmarks/coverage.py``); a file that states them as such is refused.
 

@@ -47,7 +47,7 @@ class Diagonals:
 
     @staticmethod
     def of(layer: Layer, slots: int) -> Diagonals:
-        """Return the diagonals of a layer in ciphertexts of so many slots."""
+        """Return the diagonals of a layer in ciphertexts of ``slots`` slots."""
         pixels = layer.output_height * layer.output_width
         held = count_held_channels(
             pixels=pixels, channels=layer.channels, filters=layer.filters, slots=slots
