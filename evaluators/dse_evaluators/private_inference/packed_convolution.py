@@ -18,6 +18,7 @@ from dse_evaluators.private_inference.encrypted_layers import layers_from
 from dse_evaluators.private_inference.packed_layer import LayerShape
 from dse_evaluators.private_inference.unit_times import OPERATIONS, SHIPPED, read_unit_times
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading
+from dse_evaluators.workloads.packed_diagonals import count_held_channels, count_rotations
 
 INPUTS: Mapping[str, Reading] = {
     "slots": ChoiceInput({ring: float(place) for place, ring in enumerate(RINGS)}),
@@ -34,10 +35,11 @@ METRICS = (
 )
 
 
-class PackedConvolution(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
+class PackedConvolution(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="2"):
     """Rotations of packed convolutions whose window positions or diagonals are pruned.
 
-    A ciphertext holds ``c_n`` channels, as many images as fit into its slots. Inputs are rotated
+    A ciphertext holds ``c_n`` channels: as many images as fit into its slots, and no more than the
+    layer has. Inputs are rotated
     once for each other window position, shared by all outputs; partial sums of one diagonal of
     channels are added over all inputs, then rotated once. Pruning a position of an input ciphertext
     saves one input rotation, and pruning a diagonal of an output ciphertext one output rotation.
@@ -59,7 +61,9 @@ class PackedConvolution(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versi
     Limits:
         A strided convolution is counted at the resolution of its output. Shares are the same in all
         layers; counts are rounded up for each layer. The accuracy of the pruned network is not
-        modelled: ``weights_kept`` is the share of its weights. Exchanges of the two rows of a BFV
+        modelled: ``weights_kept`` is the share of its weights. ``compression.retraining`` trains a
+        network with the same diagonals pruned (``method: diagonals``, with the same inputs
+        ``slots`` and ``diagonals_kept``) and measures it. Exchanges of the two rows of a BFV
         ciphertext are counted as rotations.
 
     Error:
@@ -154,14 +158,16 @@ def rotation_counts(shape: LayerShape, slots: int) -> tuple[int, int, int, int]:
         slots: slots of a ciphertext.
     """
     pixels = shape.pixels // shape.stride**2
-    held = max(slots // pixels, 1)
+    held = count_held_channels(
+        pixels=pixels, channels=shape.channels, filters=shape.filters, slots=slots
+    )
     pieces = -(-pixels // slots)
     window = shape.window_height * shape.window_width
-    inputs, outputs = -(-shape.channels // held), -(-shape.filters // held)
+    inputs = -(-shape.channels // held)
     weights = shape.filters * shape.terms
     return (
         (window - 1) * inputs * pieces,
-        (held - 1) * outputs * pieces,
+        count_rotations(shape.filters, held) * pieces,
         -(-weights // held) * pieces,
         weights,
     )

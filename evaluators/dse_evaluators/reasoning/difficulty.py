@@ -90,7 +90,7 @@ def fit_difficulty(curve: PassCurve, distribution: str) -> DifficultyFit:
         distribution = "mixture" if len(counts) > _FEWEST else "beta"
     needed = 2 if distribution == "beta" else _FEWEST
     if len(counts) < needed:
-        problem = f"{_name(curve)} has {len(counts)} k with pass@k below 1"
+        problem = f"{curve.name} has {len(counts)} k with pass@k below 1"
         hint = f"a {distribution} is fitted to {needed}: add rows with other k"
         raise SpecError(problem, where=curve.where, hint=hint)
     fitted: tuple[int, ...] = (1, counts[-1])
@@ -114,10 +114,6 @@ def _choose_counts(counts: Sequence[int]) -> tuple[int, ...]:
     return tuple(counts[round(place)] for place in np.linspace(0, len(counts) - 1, _MOST))
 
 
-def _name(curve: PassCurve) -> str:
-    return f"{curve.group} of {curve.model}"
-
-
 def _fit_beta(curve: PassCurve, count: int) -> tuple[float, float]:
     """Return the beta distribution with pass@1 and pass@k of a curve."""
     from scipy.optimize import brentq
@@ -132,7 +128,7 @@ def _fit_beta(curve: PassCurve, count: int) -> tuple[float, float]:
         total = float(np.exp(_MOST_LOG))
         return single * total, (1.0 - single) * total
     if miss(_LEAST_LOG) > 0:
-        problem = f"pass@{count} of {_name(curve)} is {share:g}, hardly more than pass@1"
+        problem = f"pass@{count} of {curve.name} is {share:g}, hardly more than pass@1"
         hint = "no spread of difficulty fits: check the rows of this class"
         raise SpecError(problem, where=curve.where, hint=hint)
     total = float(np.exp(brentq(miss, _LEAST_LOG, _MOST_LOG, xtol=1e-12)))

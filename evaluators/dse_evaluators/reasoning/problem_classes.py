@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Floats, Mask
-from dse.errors import SpecError, nearest
 from dse.protocols import HeldOutError
 from dse_evaluators.reading_table import Readings
 from dse_evaluators.reasoning.answer_methods import (
@@ -20,8 +17,8 @@ from dse_evaluators.reasoning.answer_methods import (
     answer_problems,
     shift_success,
 )
-from dse_evaluators.reasoning.difficulty import DifficultyFit, fit_difficulty
-from dse_evaluators.reasoning.pass_counts import PassCurve, is_number
+from dse_evaluators.reasoning.difficulty import DifficultyFit
+from dse_evaluators.reasoning.pass_counts import PassCurve
 
 MOST_ANSWERS = 10**9
 """Largest number of answers at which saturation is looked for."""
@@ -37,10 +34,16 @@ _KNOBS: Mapping[str, str] = {
 }
 """Inputs of a policy by field of :class:`AnswerPolicy`."""
 
+_SHARES = ("accuracy", "coverage", "answers", "written")
+"""Fields of :class:`AnswerShares`."""
+
+_SOURCES = frozenset({"model", "temperature", "tokens"})
+"""Inputs by which the rows of a file are chosen."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredClass:
-    """A class of problems and a model: a fit for each length of an answer, by rising length."""
+    """A class of problems, a model and a temperature: a fit for each length, by rising length."""
 
     tokens: Floats
     fits: tuple[DifficultyFit, ...]
@@ -60,9 +63,13 @@ class ClassPolicies:
     coverage: Floats
     answers: Floats
     written: Floats
+    several: Floats
+    """Share of the queries that are given more than one answer."""
     extrapolated: Mask
     outside: Mask
     """Whether an answer is shorter or longer than any in the file."""
+    unmeasured: Mask
+    """Whether the file has no rows of the model at the temperature."""
     is_verified: Mask
     is_sequential: Mask
 
@@ -72,11 +79,14 @@ class ProblemClasses:
     """Classes of problems with their shares of the queries, for each of some models.
 
     ``inputs`` are the inputs that set the number of answers to queries of one class, by class.
+    ``temperatures`` are those of the file if a model has several, and else empty: then a model is
+    sampled at its one temperature. ``measured`` has the place of a model and of a temperature.
     """
 
     shares: Mapping[str, float]
     models: Mapping[str, int]
-    measured: Mapping[tuple[str, str], MeasuredClass]
+    temperatures: Sequence[float]
+    measured: Mapping[tuple[str, int, int], MeasuredClass]
     inputs: Mapping[str, str]
     has_lengths: bool
     source: str
@@ -89,6 +99,8 @@ class ProblemClasses:
         first = (
             f"difficulty: {fits} fits of {len(self.shares)} classes and {len(self.models)} models"
         )
+        if self.temperatures:
+            first += f" at {len(self.temperatures)} temperatures"
         if not errors:
             return (f"{first}; no k was held out, so that their error is unknown",)
         worst = max(errors, key=abs)
@@ -107,7 +119,7 @@ class ProblemClasses:
             if off:
                 found.append(
                     HeldOutError(
-                        name=f"pass@k of {curve.group}, {curve.model}",
+                        name=f"pass@k of {curve.name}",
                         fitted=len(fit.fitted),
                         held_out=len(off),
                         mean=float(np.mean(off)),
@@ -138,7 +150,7 @@ class ProblemClasses:
             log_odds: what the length of an answer adds to the log odds of its success, (n,).
         """
         size = len(batch)
-        zeros = {name: np.zeros(size) for name in ("accuracy", "coverage", "answers", "written")}
+        zeros = {name: np.zeros(size) for name in (*_SHARES, "several")}
         method = readings.column("method", batch)
         stops, revises = (METHODS.index(one) for one in ("stop-when-verified", "revision"))
         votes = METHODS.index("vote")
@@ -146,18 +158,19 @@ class ProblemClasses:
             **zeros,
             extrapolated=np.zeros(size, dtype=bool),
             outside=np.zeros(size, dtype=bool),
+            unmeasured=np.zeros(size, dtype=bool),
             is_verified=~np.isin(method, (votes, revises)),
             is_sequential=np.isin(method, (stops, revises)),
         )
         for group, share in self.shares.items():
-            own = {self.inputs[group], "samples", "model", "tokens", *_KNOBS.values()}
+            own = {self.inputs[group], "samples", *_SOURCES, *_KNOBS.values()}
             among = batch.distinct(own & batch.names)
             few = batch if among.place is None else batch.take(among.rows)
             part = self._evaluate_class(group, few, readings, log_odds[among.rows])
             for name in zeros:
                 total = getattr(found, name)
                 total += share * among.spread(getattr(part, name))
-            for name in ("extrapolated", "outside"):
+            for name in ("extrapolated", "outside", "unmeasured"):
                 setattr(found, name, getattr(found, name) | among.spread(getattr(part, name)))
         return found
 
@@ -172,24 +185,35 @@ class ProblemClasses:
             Wang et al.: Scaling over Scaling (TTSPM), 2025: for equal problems N is
             ln(least_gain / p) / ln(1 - p), rounded up.
         """
-        among = batch.distinct({"model", "tokens"} & batch.names)
+        among = batch.distinct(_SOURCES & batch.names)
         few = batch if among.place is None else batch.take(among.rows)
         models, tokens = (readings.column(one, few) for one in ("model", "tokens"))
+        source = np.stack([models, self._read_temperature(few, readings)])
         keys, place = np.unique(
-            np.stack([models, tokens, log_odds[among.rows]]), axis=1, return_inverse=True
+            np.stack([*source, tokens, log_odds[among.rows]]), axis=1, return_inverse=True
         )
         found = [
-            self._saturate(model, length, shift, least_gain)
-            for model, length, shift in keys.T.tolist()
+            self._saturate((int(model), int(temperature)), length, shift, least_gain)
+            for model, temperature, length, shift in keys.T.tolist()
         ]
         return among.spread(np.array(found)[place.ravel()])
 
-    def _saturate(self, model: float, tokens: float, log_odds: float, least_gain: float) -> float:
-        """Return the number of answers at which a model saturates, by bisection."""
-        name = list(self.models)[int(model)]
+    def _read_temperature(self, batch: Batch, readings: Readings) -> Floats:
+        """Return the place of each design's temperature, (n,); 0 where a model has one."""
+        return readings.column("temperature", batch) if self.temperatures else np.zeros(len(batch))
+
+    def _saturate(
+        self, source: tuple[int, int], tokens: float, log_odds: float, least_gain: float
+    ) -> float:
+        """Return the number of answers at which a model saturates, by bisection.
+
+        It is 0 where the model was not measured at the temperature.
+        """
         success, weight = [], []
         for group, share in self.shares.items():
-            measured = self.measured[group, name]
+            if (group, *source) not in self.measured:
+                return 0.0
+            measured = self.measured[group, *source]
             for at, part in _neighbours(measured.tokens, np.array([tokens])):
                 difficulty = measured.fits[at].difficulty
                 success.append(shift_success(difficulty.success, np.array([log_odds]))[0])
@@ -213,13 +237,15 @@ class ProblemClasses:
             log_odds=log_odds,
             **{field: readings.column(name, batch) for field, name in _KNOBS.items()},
         )
-        zeros = {name: np.zeros(size) for name in ("accuracy", "coverage", "answers", "written")}
+        zeros = {name: np.zeros(size) for name in _SHARES}
         most, outside = np.ones(size), np.zeros(size, dtype=bool)
-        for name, code in self.models.items():
-            rows = np.flatnonzero(models == code)
-            if not rows.size:
+        unmeasured = np.ones(size, dtype=bool)
+        temperatures = self._read_temperature(batch, readings)
+        for (one, model, temperature), measured in self.measured.items():
+            rows = np.flatnonzero((models == model) & (temperatures == temperature))
+            if one != group or not rows.size:
                 continue
-            measured = self.measured[group, name]
+            unmeasured[rows] = False
             most[rows] = measured.most
             for at, weight in _neighbours(measured.tokens, tokens[rows]):
                 own = np.flatnonzero(weight)
@@ -232,8 +258,10 @@ class ProblemClasses:
         nothing = np.zeros(size, dtype=bool)
         return ClassPolicies(
             **zeros,
+            several=(policy.answers > 1).astype(np.float64),
             extrapolated=policy.answers > most,
             outside=outside,
+            unmeasured=unmeasured,
             is_verified=nothing,
             is_sequential=nothing,
         )
@@ -249,85 +277,3 @@ def _neighbours(lengths: Floats, tokens: Floats) -> list[tuple[int, Floats]]:
     places = np.interp(np.log(tokens), np.log(lengths), np.arange(len(lengths), dtype=np.float64))
     pairs = [(at, np.clip(1.0 - np.abs(places - at), 0.0, 1.0)) for at in range(len(lengths))]
     return [(at, weight) for at, weight in pairs if weight.any()]
-
-
-def gather_classes(
-    curves: Sequence[PassCurve],
-    asked: Mapping[str, float] | None,
-    distribution: str,
-    path: Path,
-) -> ProblemClasses:
-    """Fit the difficulty of each class for each model of a file of pass@k.
-
-    Args:
-        curves: the rows of the file.
-        asked: shares of the classes among the queries; ``None``: all classes, by their problems.
-        distribution: as for :func:`~.difficulty.fit_difficulty`.
-        path: the file, for messages.
-
-    Raises:
-        SpecError: a class is unknown, a model lacks one, or a fit fails.
-    """
-    groups = list(dict.fromkeys(one.group for one in curves))
-    shares = _find_shares(curves, groups, asked, path)
-    chosen = [one for one in curves if one.group in shares]
-    models = {name: at for at, name in enumerate(dict.fromkeys(one.model for one in chosen))}
-    lengths = {one.tokens > 0 for one in chosen}
-    measured = {}
-    for group in shares:
-        for name in models:
-            own = [one for one in chosen if (one.group, one.model) == (group, name)]
-            if not own:
-                here = ", ".join(sorted({one.group for one in chosen if one.model == name}))
-                problem = f"{path} has no rows of class {group} for {name}, and of {here}"
-                hint = "add them, or state the classes of the queries: classes: {CLASS: 1}"
-                raise SpecError(problem, hint=hint, part=["classes"])
-            own.sort(key=lambda one: one.tokens)
-            measured[group, name] = MeasuredClass(
-                tokens=np.array([one.tokens for one in own]),
-                fits=tuple(fit_difficulty(one, distribution) for one in own),
-                curves=tuple(own),
-            )
-    return ProblemClasses(
-        shares=shares,
-        models=models,
-        measured=measured,
-        inputs=_name_inputs(list(shares), path),
-        has_lengths=lengths == {True},
-        source=path.name,
-    )
-
-
-def _find_shares(
-    curves: Sequence[PassCurve],
-    groups: Sequence[str],
-    asked: Mapping[str, float] | None,
-    path: Path,
-) -> dict[str, float]:
-    if asked is None:
-        known = {group: next(o.problems for o in curves if o.group == group) for group in groups}
-        asked = known if all(known.values()) else dict.fromkeys(groups, 1.0)
-    for group, share in asked.items():
-        if group not in groups:
-            problem = f"classes names {group!r}, which is no class of {path}"
-            raise SpecError(problem, hint=nearest(group, groups), part=["classes"])
-        if not is_number(share) or not share > 0:
-            problem = f"the share of class {group} is {share!r}"
-            raise SpecError(problem, hint="a positive number", part=["classes"])
-    total = sum(asked.values())
-    if not total:
-        raise SpecError("classes is empty", hint=f"classes: {{{groups[0]}: 1}}", part=["classes"])
-    return {group: share / total for group, share in asked.items()}
-
-
-def _name_inputs(groups: Sequence[str], path: Path) -> dict[str, str]:
-    """Return the input that sets the number of answers of each class."""
-    named: dict[str, str] = {}
-    for group in groups:
-        name = "samples_" + re.sub(r"\W+", "_", group.lower())
-        for other, taken in named.items():
-            if taken == name:
-                problem = f"{path} has classes {other!r} and {group!r}, both with the input {name}"
-                raise SpecError(problem, hint="rename one", part=["file"])
-        named[group] = name
-    return named

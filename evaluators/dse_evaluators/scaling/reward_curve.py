@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -77,13 +77,14 @@ def fit_reward(run: RewardRun) -> RewardCurve:
     """Fit the curve to the points of a run by least squares, from several beginnings.
 
     Raises:
-        SpecError: the run has fewer than six points.
+        SpecError: the run has fewer than six points, or than five and the reward before training.
     """
     from scipy.optimize import least_squares  # SciPy is slow to import, and only this needs it
 
-    if len(run.compute) < _LEAST_POINTS:
+    needed = _LEAST_POINTS if run.start is None else _LEAST_POINTS - 1  # one parameter less
+    if len(run.compute) < needed:
         problem = f"recipe {run.recipe} has {len(run.compute)} points to fit"
-        hint = f"a curve needs {_LEAST_POINTS}, half of them held out: add rows"
+        hint = f"a curve needs {needed} before the points that are held out: add rows"
         raise SpecError(problem, where=run.where, hint=hint)
     low, high = float(run.reward.min()), float(run.reward.max())
     span = max(high - low, 1e-9)
@@ -147,14 +148,24 @@ def read_runs_of_recipes(path: Path) -> tuple[RewardRun, ...]:
     points: dict[str, list[tuple[float, float, str]]] = {}
     for row in table:
         where = f"{path}:{table.line_num}"
-        compute = _read_number("compute", row["compute"], where)
-        if compute < 0:
-            raise SpecError(f"compute is {compute:g}", where=where, hint="0 before training")
-        reward = _read_number("reward", row["reward"], where)
-        points.setdefault(row["recipe"], []).append((compute, reward, where))
+        recipe, compute, reward = _read_point(row, where)
+        points.setdefault(recipe, []).append((compute, reward, where))
     if not points:
         raise SpecError("there are no rows", where=f"{path}:2", hint=",".join(_COLUMNS))
     return tuple(_sort_points(recipe, some) for recipe, some in points.items())
+
+
+def _read_point(row: Mapping[str, str], where: str) -> tuple[str, float, float]:
+    """Return the recipe, the compute and the reward of a row."""
+    if None in row or None in row.values():
+        problem = "the row has another number of cells than the header"
+        raise SpecError(problem, where=where, hint="check commas")
+    if not row["recipe"].strip():
+        raise SpecError("recipe is empty", where=where, hint="fill the cell")
+    compute = _read_number("compute", row["compute"], where)
+    if compute < 0:
+        raise SpecError(f"compute is {compute:g}", where=where, hint="0 before training")
+    return row["recipe"], compute, _read_number("reward", row["reward"], where)
 
 
 def _sort_points(recipe: str, points: Sequence[tuple[float, float, str]]) -> RewardRun:
@@ -173,9 +184,9 @@ def _sort_points(recipe: str, points: Sequence[tuple[float, float, str]]) -> Rew
     )
 
 
-def _read_number(name: str, text: str | None, where: str) -> float:
+def _read_number(name: str, text: str, where: str) -> float:
     try:
-        value = float(text or "")
+        value = float(text)
     except ValueError as error:
         raise SpecError(f"{name} is {text!r}, which is no number", where=where) from error
     if not isfinite(value):

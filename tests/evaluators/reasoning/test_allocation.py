@@ -64,9 +64,11 @@ def test_a_mixture_meets_a_third_share():
     assert set(fit.errors) == {8}
 
 
+# The rule of the k to fit was chosen on the first file, and judged on the second, gathered later.
 PUBLISHED = {
-    f"{one.group} {one.model}": one
-    for one in read_pass_file(ROOT / "benchmarks/coverage_curves.csv")
+    one.name: one
+    for name in ("coverage_curves.csv", "coverage_unseen.csv")
+    for one in read_pass_file(ROOT / "benchmarks" / name)
 }
 
 
@@ -207,6 +209,42 @@ def test_results_between_two_measured_lengths_are_interpolated(tmp_path):
     assert set(found.faults) == {3}
 
 
+SAMPLED = """class,model,temperature,k,pass
+all,small,0.2,1,0.40
+all,small,0.2,16,0.60
+all,small,1.0,1,0.30
+all,small,1.0,16,0.75
+all,large,0.6,1,0.50
+all,large,0.6,16,0.80
+"""
+
+
+def test_each_temperature_is_a_policy_and_the_best_one_depends_on_the_samples(tmp_path):
+    file = tmp_path / "sampled.csv"
+    file.write_text(SAMPLED)
+    solve = policy(file=str(file), policy={"model": "small"})
+    assert solve(samples=1, temperature=0.2)["coverage"] == pytest.approx(0.40, abs=1e-6)
+    assert solve(samples=1, temperature=1.0)["coverage"] == pytest.approx(0.30, abs=1e-6)
+    assert solve(samples=16, temperature=0.2)["coverage"] == pytest.approx(0.60, abs=1e-6)
+    assert solve(samples=16, temperature=1)["coverage"] == pytest.approx(0.75, abs=1e-6)
+
+
+def test_a_temperature_without_rows_of_the_model_is_infeasible(tmp_path):
+    file = tmp_path / "sampled.csv"
+    file.write_text(SAMPLED)
+    designs = [{"model": "large", "temperature": 0.6}, {"model": "large", "temperature": 0.2}]
+    found = Allocation(file=str(file), price=1.0).evaluate(Batch.of(designs))
+    assert {row: fault.reason for row, fault in found.faults.items()} == {
+        1: "the file has no rows of this model at this temperature"
+    }
+
+
+def test_a_file_with_one_temperature_for_each_model_has_no_such_input(tmp_path):
+    file = tmp_path / "sampled.csv"
+    file.write_text("".join(row for row in SAMPLED.splitlines(True) if ",1.0," not in row))
+    assert "temperature" not in Allocation(file=str(file), price=1.0).reads
+
+
 def test_thinking_shifts_the_log_odds():
     run = policy(classes={"gsm8k": 1}, thinking_gain=0.5, reference_tokens=512)
     assert run(tokens=512)["accuracy"] == pytest.approx(0.7495)
@@ -227,6 +265,15 @@ def test_a_device_costs_what_the_model_of_the_cluster_says():
     )
 
 
+def test_what_is_spent_once_and_the_choice_are_not_multiplied_by_the_answers():
+    plain, own = policy(), policy(once=3.0, choice=0.5)
+    ten = plain(samples=10)["cost"]
+    assert own(samples=10)["cost"] == pytest.approx(ten + 3.5)
+    assert own(samples=1)["cost"] == pytest.approx(plain(samples=1)["cost"] + 3.0)
+    revised = {"samples": 10, "method": "revision"}
+    assert own(**revised)["cost"] == pytest.approx(plain(**revised)["cost"] + 3.0)
+
+
 def test_prices_of_prompts_count_for_each_answer():
     run = policy(input_price={"qwen3-1.7b": 0.5}, prompt=2000)
     assert run(samples=3, tokens=100)["cost"] == pytest.approx(3 * (100 + 1000) / 1e6)
@@ -243,6 +290,8 @@ def test_prices_of_prompts_count_for_each_answer():
         ({"price": 1.0, "distribution": "normal"}, "normal"),
         ({"price": 1.0, "distribution": "mixture"}, "2 k with pass@k below 1"),
         ({"device": "h100-sxm", "plan": {"tpp": 1}}, "no input 'tpp'"),
+        ({"price": 1.0, "once": -1.0}, "once"),
+        ({"device": "h100-sxm", "choice": 0.5}, "choice has no effect without price"),
     ],
 )
 def test_a_wrong_option_is_refused(options, problem):

@@ -9,6 +9,7 @@ from dse_evaluators.reasoning.allocation import Allocation
 from dse_evaluators.reasoning.pass_counts import read_pass_file
 
 SHARES = "class,model,k,pass\n"
+SAMPLED = "class,model,temperature,k,pass\n"
 WRONG = {
     "falls": (SHARES + "a,m,1,.3\na,m,8,.2\n", 3, "below pass@1"),
     "above what equal problems give": (SHARES + "a,m,1,.01\na,m,4,.2\n", 3, "at most 0.0394"),
@@ -24,9 +25,20 @@ WRONG = {
     "twice": (SHARES + "a,m,1,.3\na,m,1,.3\n", 3, "pass@1 twice"),
     "percent": (SHARES + "a,m,1,30\n", 2, "write a share: 0.3"),
     "no number": (SHARES + "a,m,1,much\n", 2, "no number"),
+    "decimal comma": (SHARES + 'a,m,1,"0,3"\n', 2, "write 0.3, with a point"),
+    "semicolons": ("class;model;k;pass\na;m;1;.3\n", 1, "separate them by commas"),
+    "shares and counts": ("class,model,k,pass,c\na,m,1,.3,3\n", 1, "leave one out"),
+    "misspelt": ("class,model,temprature,k,pass\na,m,1,1,.3\n", 1, "did you mean 'temperature'"),
     "not finite": (SHARES + "a,m,1,nan\n", 2, "no number"),
     "half an answer": (SHARES + "a,m,1.5,.3\n", 2, "no whole number"),
     "too few cells": (SHARES + "a,m,1\n", 2, "number of cells"),
+    "best of temperatures": (SAMPLED + "a,m,best,1,.3\na,m,best,8,.5\n", 2, "no single curve"),
+    "no temperature": (SAMPLED + "a,m,-1,1,.3\n", 2, "temperature is -1"),
+    "mixed temperatures": (
+        SAMPLED + "a,m,.2,1,.3\na,m,.8,8,.5\na,m,.8,64,.7\n",
+        3,
+        "a of m at temperature 0.8 has no pass@1, which is stated of a of m at temperature 0.2",
+    ),
     "no class": (SHARES + ",m,1,.3\n", 2, "class is empty"),
     "no rows": (SHARES, 2, "no rows"),
     "empty": ("", 1, "no column"),
@@ -54,6 +66,7 @@ def test_a_wrong_file_is_refused_with_its_line(case, tmp_path):
             SHARES + "a,m,1,.3\na,m,4,.5\nb,other,1,.3\nb,other,4,.5\n",
             "no rows of class a for other",
         ),
+        (SAMPLED + "a,m,.2,1,.3\na,m,.2,4,.5\na,m,,1,.3\na,m,,4,.5\n", "and without one"),
         (SHARES + "a-b,m,1,.3\na-b,m,4,.5\na b,m,1,.3\na b,m,4,.5\n", "samples_a_b"),
     ],
 )
@@ -62,6 +75,21 @@ def test_a_file_that_no_difficulty_fits_is_refused(text, problem, tmp_path):
     file.write_text(text)
     with pytest.raises(SpecError, match=problem):
         Allocation(file=str(file), price=1.0)
+
+
+def test_the_rounding_of_a_small_pass_at_1_is_granted_at_every_k(tmp_path):
+    file = tmp_path / "pass.csv"
+    file.write_text(SHARES + "a,m,1,.001\na,m,16,.017\na,m,64,.067\n")  # 2 of 1,920, printed
+    Allocation(file=str(file), price=1.0)
+    file.write_text(SHARES + "a,m,1,.001\na,m,16,.03\n")
+    with pytest.raises(SpecError, match=r"at most 0\.01588"):
+        read_pass_file(file)
+
+
+def test_columns_of_the_users_own_are_left_alone(tmp_path):
+    file = tmp_path / "pass.csv"
+    file.write_text("class,model,k,pass,run,notes\na,m,1,.3,x,y\na,m,8,.5,x,y\n")
+    assert read_pass_file(file)[0].solved == {1: 0.3, 8: 0.5}
 
 
 def test_a_file_that_does_not_exist_is_refused(tmp_path):

@@ -69,6 +69,18 @@ def test_each_recipe_of_a_file_has_its_curve(tmp_path):
     assert reward[0] > reward[2]
     assert reward[1] < reward[3]
     assert len(made.notes) == 2
+    assert made.evaluate(Batch.of(designs)).columns["extrapolation_error"].max() < 0.02
+
+
+def test_the_reward_before_training_takes_the_place_of_a_point(tmp_path):
+    rows = [f"r,{spent},{LAW.predict(np.array([spent]))[0]}" for spent in range(1000, 11000, 1000)]
+    assert Reinforcement(file=write(tmp_path, ["r,0,0.2", *rows])).notes
+    with pytest.raises(SpecError, match="a curve needs 6 before"):
+        Reinforcement(file=write(tmp_path, rows))
+
+
+def test_a_curve_that_is_stated_has_no_extrapolation_error():
+    assert "extrapolation_error" not in Reinforcement().provides
 
 
 @pytest.mark.parametrize(
@@ -78,6 +90,9 @@ def test_each_recipe_of_a_file_has_its_curve(tmp_path):
         (["r,0,0.3", "r,0,0.3"], 3, "two rewards before training"),
         (["r,1,0.3", "r,2,much"], 3, "no number"),
         (["r,1,inf"], 2, "not finite"),
+        (["r,1,"], 2, "no number"),
+        (["r,1"], 2, "number of cells"),
+        ([",1,0.3"], 2, "recipe is empty"),
         (["r,1,0.3", "r,2,0.4"], 2, "points to fit"),
         ([], 2, "no rows"),
     ],

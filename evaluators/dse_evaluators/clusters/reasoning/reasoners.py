@@ -64,7 +64,11 @@ def weights(name: str, counted: str) -> float:
     """
     if counted == "stored":
         return REASONERS[name].stored
-    model = model_of(name)
+    return count_multiplied(model_of(name))
+
+
+def count_multiplied(model: Transformer) -> float:
+    """Return the number of weights that are multiplied for each token of a model."""
     return block_weights(model) * model.layers + float(model.vocabulary * model.hidden)
 
 

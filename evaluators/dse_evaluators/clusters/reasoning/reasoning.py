@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from dse_evaluators.clusters.reasoning.reasoners import (
     COUNTS,
     REASONERS,
     compute_solved_share,
+    count_multiplied,
     model_of,
     weights,
 )
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.reading_table import NumberInput, Reading, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import word
+from dse_evaluators.workloads.model_source import model_edition, plain_transformer_of
 
 ATTENTIONS = ("dense", "top-k", "block-top-k")
 """Attention to all earlier tokens, to the top-k of a free search, or to the top-k blocks."""
@@ -36,6 +39,10 @@ _METRICS = (
     Metric(name="cache_memory", unit="B", goal="minimize"),
     Metric(name="assumed_solved", goal="maximize"),
     Metric(name="bottleneck", words=_PARTS),
+)
+_NO_CURVE = (
+    "what your models solve is not assumed",
+    "join reasoning.allocation with your pass@k in the same study",
 )
 _READINGS: Mapping[str, Reading] = {
     "model": one_of(REASONERS),
@@ -61,6 +68,9 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
     of answers: it indicates the direction of an effect, not the accuracy of a real model.
 
     Args:
+        models: your language models by name, each as ``model`` of ``clusters.serving``, in place of
+            the sizes of Qwen3. What they solve is not assumed: join ``reasoning.allocation`` with
+            your pass@k in the same study.
         counted: ``multiplied`` counts the weights used for each token, ``stored`` those in the
             published files, as the paper does.
         rate: peak rate of the device [FLOP/s]; by default that of B200 in fp8, as in the paper.
@@ -93,6 +103,7 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         SpecError: an option is out of range, or not one of the allowed names.
     """
 
+    models: Mapping[str, Any] | None = None
     counted: str = "multiplied"
     rate: float = 4.5e15
     bandwidth: float = 8e12
@@ -107,7 +118,24 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         word(*COUNTS)("counted", self.counted)
         if not (self.rate > 0 and self.bandwidth > 0):
             raise SpecError("rate and bandwidth must be positive", hint="rate: 4.5e15")
-        super().__post_init__()
+        if self.models is None:
+            self._models = {name: model_of(name) for name in REASONERS}
+            super().__post_init__()
+            return
+        if not self.models:
+            raise SpecError("models is empty", hint="models: {small: qwen3-0.6b}", part=["models"])
+        if self.counted == "stored":
+            problem = "the weights stored in the files of your models are unknown"
+            raise SpecError(problem, hint="counted: multiplied", part=["counted"])
+        self._models = {
+            name: plain_transformer_of(source, "clusters.test-time-compute", "models")
+            for name, source in self.models.items()
+        }
+        self.declare(Readings.of({**_READINGS, "model": one_of(self._models)}, self))
+        self.provides = {one.name: one for one in _METRICS if one.name != "assumed_solved"}
+        self.absent_metrics = {"assumed_solved": _NO_CURVE}
+        editions = "".join(f"-{name}{model_edition(one)}" for name, one in self.models.items())
+        self.version = f"{type(self).version}{editions}"
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the costs of a query in n designs, as arrays (n,) by metric name."""
@@ -129,29 +157,33 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         }
         whole = found.flops + parts["cache_operations"]
         held = query.prompt + query.written * query.trials
-        return Metrics(
-            columns={
-                **parts,
-                "operations": whole,
-                "flops": found.flops,
-                "moved": moved,
-                "device_time": whole / self.rate,
-                "attention_ratio": whole / found.linear_flops - 1.0,
-                "cache_memory": 2.0 * query.cache_bytes * held * query.key_width,
-                "assumed_solved": compute_solved_share(
-                    ceiling=_of_model(batch, {k: v.ceiling for k, v in REASONERS.items()}),
-                    midpoint=_of_model(batch, {k: v.midpoint for k, v in REASONERS.items()}),
-                    query=query,
-                    sparse=sparse,
-                ),
-                "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
-            }
-        )
+        columns = {
+            **parts,
+            "operations": whole,
+            "flops": found.flops,
+            "moved": moved,
+            "device_time": whole / self.rate,
+            "attention_ratio": whole / found.linear_flops - 1.0,
+            "cache_memory": 2.0 * query.cache_bytes * held * query.key_width,
+            "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
+        }
+        if self.models is None:
+            columns["assumed_solved"] = compute_solved_share(
+                ceiling=_of_model(batch, {k: v.ceiling for k, v in REASONERS.items()}),
+                midpoint=_of_model(batch, {k: v.midpoint for k, v in REASONERS.items()}),
+                query=query,
+                sparse=sparse,
+            )
+        return Metrics(columns={name: columns[name] for name in self.provides})
 
     def _query(self, batch: Batch, inputs: Mapping[str, Floats]) -> Query:
-        models = {name: model_of(name) for name in REASONERS}
+        models = self._models
+        counts = {
+            name: count_multiplied(one) if self.models else weights(name, self.counted)
+            for name, one in models.items()
+        }
         return Query(
-            weights=_of_model(batch, {name: weights(name, self.counted) for name in REASONERS}),
+            weights=_of_model(batch, counts),
             query_width=_of_model(
                 batch, {k: float(m.heads * m.head * m.layers) for k, m in models.items()}
             ),

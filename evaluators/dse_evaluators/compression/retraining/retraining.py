@@ -71,7 +71,7 @@ class Retraining:
 
     Source:
         Joseph et al., 2020 (Condensa); Hinton et al., 2015; Lym et al., 2019 (PruneTrain); Zhu and
-        Gupta, 2017 (gradual); Lee et al., 2019 (distortion).
+        Gupta, 2017 (gradual); Lee et al., 2019 (distortion); Jeon et al., 2023 (diagonals).
 
     Example:
         options: {model: digits-mlp}

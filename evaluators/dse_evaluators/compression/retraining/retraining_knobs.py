@@ -21,6 +21,7 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gradual": ("density", *_TRAINED),
         "l-c": ("density", "steps", "mu_start", "mu_multiplier", *_TRAINED),
         "group-lasso": ("penalty", "interval", "threshold", *_TRAINED),
+        "diagonals": ("diagonals_kept", "slots", "penalty", *_TRAINED),
         "low-rank": ("density", "factoring"),
         "factors": ("density", "factoring", *_TRAINED),
         "distorted": ("density", "factoring", "period", *_TRAINED),
@@ -49,6 +50,8 @@ check_knob = one_among(
         "interval": number(1, 1000, whole=True),
         "threshold": number(0, 1),
         "period": number(1, 100_000, whole=True),
+        "diagonals_kept": number(0, 1),
+        "slots": number(1, 65536, whole=True),
     }
 )
 """Check of a knob's value; raises SpecError if the knob is unknown or the value is invalid."""
@@ -64,8 +67,10 @@ class Knobs:
     uncompressed network's outputs at ``temperature``, ``beta`` of squared distance from its logits.
     ``steps``, ``mu_start`` and ``mu_multiplier`` are those of the augmented Lagrangian; ``penalty``
     is the group lasso's fraction of the initial loss, and channels below ``threshold`` are removed
-    every ``interval`` epochs; ``period`` is the number of updates between two rank reductions.
-    ``format`` is the number format in which the kept weights are stored.
+    every ``interval`` epochs; ``diagonals_kept`` is the share of the rotations that is kept of
+    each layer but the first and the last, with its channels packed into ciphertexts of ``slots``
+    slots as for ``private.convolution``; ``period`` is the number of updates between two rank
+    reductions. ``format`` is the number format in which the kept weights are stored.
     """
 
     method: str = "whole"
@@ -85,6 +90,8 @@ class Knobs:
     threshold: float = 1e-4
     factoring: str = "svd"
     period: int = 20
+    diagonals_kept: float = 1.0
+    slots: int = 4096
 
 
 KNOBS: tuple[str, ...] = tuple(field.name for field in fields(Knobs))

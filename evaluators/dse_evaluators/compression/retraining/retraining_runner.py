@@ -13,6 +13,7 @@ import torch
 from dse.core.values import Floats
 from dse.errors import EvaluationError
 from dse_evaluators.compression.retraining.descent import BATCH, updates_per_epoch
+from dse_evaluators.compression.retraining.diagonal_lasso import diagonal_lasso
 from dse_evaluators.compression.retraining.group_lasso import group_lasso
 from dse_evaluators.compression.retraining.lagrangian import l_c
 from dse_evaluators.compression.retraining.low_rank import factors, low_rank, train_with_distortion
@@ -63,6 +64,7 @@ METHODS: Mapping[str, Method] = {
     "gradual": gradual,
     "l-c": l_c,
     "group-lasso": group_lasso,
+    "diagonals": diagonal_lasso,
     "low-rank": low_rank,
     "factors": factors,
     "distorted": train_with_distortion,

@@ -46,6 +46,26 @@ def test_the_largest_model_costs_as_many_times_as_by_the_authors_code(metric, th
     assert large[metric] / small[metric] == pytest.approx(theirs, rel=1e-12)
 
 
+def test_a_model_of_your_own_costs_what_the_shipped_one_of_its_sizes_costs():
+    shipped = told(BASE)
+    own = told({**BASE, "model": "mine"}, models={"mine": {"like": "qwen3-4b", "name": "mine"}})
+    assert "assumed_solved" not in own
+    assert own == {name: shipped[name] for name in own}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"models": {}}, "models is empty"),
+        ({"models": {"a": "qwen3-4"}}, "qwen3-4"),
+        ({"models": {"a": "qwen3-4b"}, "counted": "stored"}, "are unknown"),
+    ],
+)
+def test_wrong_models_are_refused(options, problem):
+    with pytest.raises(SpecError, match=problem):
+        Reasoning(**options)
+
+
 @pytest.mark.parametrize("name", ["qwen3-8b", "qwen3-14b", "qwen3-32b"])
 def test_weights_are_those_of_the_files_without_the_embedding(name):
     # The models whose head is not tied; files also hold norms.

@@ -28,6 +28,7 @@ SHORT = {
     "gradual": {"density": 0.1, "epochs": 2},
     "l-c": {"density": 0.1, "epochs": 1, "steps": 3},
     "group-lasso": {"penalty": 0.8, "epochs": 5, "interval": 2, "threshold": 0.05},
+    "diagonals": {"diagonals_kept": 0.2, "slots": 512, "penalty": 0.5, "epochs": 1},
     "low-rank": {"density": 0.2},
     "factors": {"density": 0.2, "epochs": 1},
     "distorted": {"density": 0.2, "epochs": 1, "period": 8},

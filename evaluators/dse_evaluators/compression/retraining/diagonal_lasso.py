@@ -1,0 +1,144 @@
+"""Pruning of the diagonals of packed layers by a group lasso, and training of what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, log
+
+import torch
+from torch import Tensor
+
+from dse_evaluators.compression.retraining.descent import MOMENTUM, LearningRateSchedule, Steer
+from dse_evaluators.compression.retraining.group_lasso import penalty_weight
+from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.trained import (
+    Trained,
+    course_of,
+    frozen,
+    held_at_zero,
+    leaves,
+    lessons_of,
+    train_leaves,
+)
+from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.network import Affines
+from dse_evaluators.workloads.packed_diagonals import (
+    count_held_channels,
+    count_rotations,
+    label_diagonals,
+)
+
+_LASSO_SHARE = 0.5  # of the updates; after it the weakest diagonals are removed
+
+
+@dataclass(frozen=True, slots=True)
+class Diagonals:
+    """Diagonals of a layer packed into ciphertexts.
+
+    ``labels`` are those of :func:`.label_diagonals`, (filters, channels); ``rotations`` counts the
+    diagonals that need one, including those without weights.
+    """
+
+    labels: Tensor
+    held: int
+    rotations: int
+
+    @staticmethod
+    def of(layer: Layer, slots: int) -> Diagonals:
+        """Return the diagonals of a layer in ciphertexts of ``slots`` slots."""
+        pixels = layer.output_height * layer.output_width
+        held = count_held_channels(
+            pixels=pixels, channels=layer.channels, filters=layer.filters, slots=slots
+        )
+        labels = torch.from_numpy(label_diagonals(layer.channels, layer.filters, held))
+        return Diagonals(labels, held, count_rotations(layer.filters, held))
+
+    def measure_norms(self, weight: Tensor) -> Tensor:
+        """Return the Euclidean norm of the weights of each diagonal, (d,); those of 0 are kept."""
+        squares = weight.detach().square().reshape(*self.labels.shape, -1).sum(2)
+        count = int(self.labels.max()) + 1
+        return torch.zeros(count).index_add_(0, self.labels.flatten(), squares.flatten()).sqrt()
+
+    def scale(self, weight: Tensor, factors: Tensor) -> Tensor:
+        """Return the weights times the factor of their diagonal, (d,); distance 0 stays."""
+        factors = factors.clone()
+        factors[:: self.held] = 1.0
+        spread = factors[self.labels]
+        return weight * spread.reshape(*spread.shape, *(1,) * (weight.ndim - 2))
+
+    def select(self, weight: Tensor, kept: float) -> Tensor:
+        """Return 1 for the strongest diagonals, a share ``kept`` of the rotations, else 0, (d,)."""
+        norms = self.measure_norms(weight)
+        norms[:: self.held] = 0.0
+        chosen = torch.zeros_like(norms)
+        count = min(ceil(self.rotations * kept), len(norms))
+        chosen[norms.argsort(descending=True, stable=True)[:count]] = 1.0
+        return chosen
+
+
+def diagonal_lasso(material: Material, knobs: Knobs) -> Trained:
+    """Train with a group lasso on diagonals, remove the weakest of each layer, train the others.
+
+    The penalty's coefficient makes it ``penalty`` of the sum of itself and the loss of a network
+    that guesses: that of the trained network is too small to weigh anything. Its proximal step
+    reduces the norm of each diagonal after each update. The first and the last layer are left
+    whole: they are small, and most sensitive.
+
+    Source:
+        Jeon et al., Artemis: HE-Aware Training for Efficient Privacy-Preserving Machine Learning,
+        2023: group lasso on the structures that need rotations. Removing a stated share is added.
+    """
+    affines = leaves(material.whole)
+    layers = list(enumerate(material.layers))[1:-1]
+    diagonals = {place: Diagonals.of(layer, knobs.slots) for place, layer in layers}
+    course, taught = course_of(material, knobs), lessons_of(material, knobs)
+    first = round(_LASSO_SHARE * course.updates)
+    pieces = [
+        LearningRateSchedule(
+            updates=end - begin, start_rate=course.rate(begin), end_rate=course.rate(end)
+        )
+        for begin, end in ((0, first), (first, course.updates))
+    ]
+    guessed = log(material.layers[-1].filters)
+    strength = penalty_weight(knobs.penalty, guessed, _sum_norms(affines, diagonals))
+    if first:
+        steer = _shrink(affines, diagonals, strength, pieces[0])
+        train_leaves(material, affines, knobs, steer, pieces[0], taught)
+    masks = [torch.ones_like(affine.weight) for affine in affines]
+    for place, one in diagonals.items():
+        kept = one.select(affines[place].weight, knobs.diagonals_kept)
+        masks[place] = one.scale(masks[place].detach(), kept)
+    held = held_at_zero(affines, masks)
+    with torch.no_grad():
+        held.settle(0)
+    train_leaves(material, affines, knobs, held, pieces[1], taught)
+    return Trained.dense(frozen(affines), material, knobs.epochs)
+
+
+def _sum_norms(affines: Affines, diagonals: Mapping[int, Diagonals]) -> float:
+    norms = [one.measure_norms(affines[place].weight) for place, one in diagonals.items()]
+    return float(torch.cat(norms).sum())
+
+
+def _shrink(
+    affines: Affines,
+    diagonals: Mapping[int, Diagonals],
+    strength: float,
+    piece: LearningRateSchedule,
+) -> Steer:
+    """Return a callback that reduces the norm of each diagonal after each update.
+
+    Source:
+        Parikh, Boyd, Proximal Algorithms, 2014, section 6.5.1.
+    """
+
+    def settle(update: int) -> None:
+        by = piece.rate(update) / (1 - MOMENTUM) * strength
+        for place, one in diagonals.items():
+            weight = affines[place].weight
+            norms = one.measure_norms(weight).clamp_min(torch.finfo(torch.float32).tiny)
+            weight.copy_(one.scale(weight, (1 - by / norms).clamp_min(0)))
+
+    return Steer(settle=settle)
