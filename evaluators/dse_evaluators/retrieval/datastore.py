@@ -26,7 +26,7 @@ from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading
 from dse_evaluators.readings import number_format
 from dse_evaluators.retrieval.neighbour_search import (
-    Neighbours,
+    NearestKeys,
     find_neighbours,
     weigh_followers,
 )
@@ -139,7 +139,7 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
         self.declare(self.readings.fixed(self.knobs))
         self._languages = dict[int, Language]()
         self._stored = dict[int, Single]()
-        self._found = OrderedDict[tuple[Any, ...], Neighbours]()
+        self._found = OrderedDict[tuple[Any, ...], NearestKeys]()
 
     def __getstate__(self) -> Mapping[str, Any]:
         kept = {name: one for name, one in self.__dict__.items() if name != "_windows"}
@@ -240,7 +240,7 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
             )
         return self._languages[blocks]
 
-    def _find(self, chosen: Mapping[str, Any], language: Language) -> Neighbours:
+    def _find(self, chosen: Mapping[str, Any], language: Language) -> NearestKeys:
         names = ("blocks", "entries", "neighbours", "key_format", "lists", "probes")
         key = tuple(chosen[name] for name in names)
         if key not in self._found:

@@ -15,7 +15,7 @@ _ITERATIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class NearestKeys:
     """Squared distances, (q, k), and the characters that followed, (q, k), of q queries.
 
     ``compared`` is the mean number of keys and of centres that a query is compared with.
@@ -28,7 +28,7 @@ class Neighbours:
 
 def find_neighbours(
     keys: Single, followers: Ints, queries: Single, *, k: int, lists: int, probes: int
-) -> Neighbours:
+) -> NearestKeys:
     """Return the nearest keys of each query.
 
     Args:
@@ -55,10 +55,10 @@ def find_neighbours(
     if lists:
         compared = counts.indexIVF_stats.ndis / len(queries) + lists
     distances = np.where(rows < 0, np.inf, distances).astype(np.float32)
-    return Neighbours(distances, followers[rows], compared)
+    return NearestKeys(distances, followers[rows], compared)
 
 
-def weigh_followers(found: Neighbours, targets: Ints, temperature: float) -> Floats:
+def weigh_followers(found: NearestKeys, targets: Ints, temperature: float) -> Floats:
     """Return the probability that the neighbours give to each query's own next character, (q,).
 
     Args:

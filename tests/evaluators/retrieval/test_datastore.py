@@ -8,7 +8,7 @@ import pytest
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.retrieval.datastore import Datastore
-from dse_evaluators.retrieval.neighbour_search import Neighbours, find_neighbours, weigh_followers
+from dse_evaluators.retrieval.neighbour_search import NearestKeys, find_neighbours, weigh_followers
 from dse_evaluators.retrieval.text_windows import load_windows
 
 pytest.importorskip("faiss")
@@ -54,7 +54,7 @@ def test_keys_in_fewer_bits_and_lists_cost_as_much_as_they_say(text):
 def test_weights_of_neighbours_fall_with_their_distance():
     far = np.float32(np.inf)
     distances = np.array([[1.0, 3.0, 3.0], [0.0, far, far], [far, far, far]], np.float32)
-    found = Neighbours(distances, np.array([[7, 5, 7], [5, 7, 7], [7, 7, 7]]), 3.0)
+    found = NearestKeys(distances, np.array([[7, 5, 7], [5, 7, 7], [7, 7, 7]]), 3.0)
     own = weigh_followers(found, np.array([7, 7, 7]), temperature=2.0)
     fall = np.exp(-1)
     np.testing.assert_allclose(own, [(1 + fall) / (1 + 2 * fall), 0, 0])
