@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from dse_evaluators.workloads import character_network as network
-from dse_evaluators.workloads.character_lm import CHECKPOINT, CONTEXT
-from dse_evaluators.workloads.shakespeare import CHUNK, SYMBOLS, plays
+from dse_evaluators.workloads.character_lm import CHECKPOINT
+from dse_evaluators.workloads.shakespeare import CHUNK, CONTEXT, SYMBOLS, plays
 from dse_evaluators.workloads.taps import pass_through
 from dse_evaluators.workloads.torch_scope import deterministic
 

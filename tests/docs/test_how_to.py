@@ -22,8 +22,12 @@ CELLS = DOCS / "how-to" / "notebook.md"
 """It is followed in a notebook, by ``tests/api/test_notebook.py``."""
 OF_AUTHORS = [p for p in (DOCS / "how-to").glob("own-*.md") if p.stem != "own-model"]
 """They are followed by ``tests/plugins/test_pages_of_authors.py``."""
-PACKAGES = {"tune-server": "xllamacpp", "vector-index": "faiss"}
-PACKAGES = {"tune-server": "xllamacpp", "private-inference": "tenseal"}
+PACKAGES = {
+    "tune-server": "xllamacpp",
+    "private-inference": "tenseal",
+    "vector-index": "faiss",
+    "datastore": "faiss",
+}
 """Pages that need an extra."""
 BLOCK = re.compile(
     r'^```(\w+)(?: (?:title="([^"]+)"|(\w+)))?\n(.*?)^```$', re.DOTALL | re.MULTILINE

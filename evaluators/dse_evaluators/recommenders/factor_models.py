@@ -109,7 +109,7 @@ def _mark(pairs: Ints, shape: tuple[int, int]) -> Floats:
 def _read_likes(path: str) -> Likes:
     table = read_table(path)
     table.check_columns("ratings", ("user", "item"))
-    codes = [_number(table.values(name), path, name) for name in ("user", "item")]
+    codes = [number_texts(table.values(name), path, name) for name in ("user", "item")]
     pairs = np.unique(np.stack(codes, axis=1), axis=0)
     shape = int(pairs[:, 0].max()) + 1, int(pairs[:, 1].max()) + 1
     held_out = int(len(pairs) * _HELD_OUT)
@@ -123,8 +123,12 @@ def _read_likes(path: str) -> Likes:
     return Likes(train, train, _mark(search, shape), _mark(test, shape))
 
 
-def _number(values: list[object], path: str, name: str) -> Ints:
-    """Return texts or numbers as codes from 0, (r,)."""
+def number_texts(values: list[object], path: str, name: str) -> Ints:
+    """Return the texts or numbers of a column of a table as codes from 0, (r,).
+
+    Raises:
+        SpecError: a value is missing.
+    """
     if None in values:
         row = values.index(None) + 1
         raise SpecError(f"{path}, row {row}: {name} is empty", part=["ratings"])

@@ -17,15 +17,12 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads import judging
 from dse_evaluators.workloads.resampling import expand_examples
-from dse_evaluators.workloads.shakespeare import CHUNK, Codes, plays, windows
+from dse_evaluators.workloads.shakespeare import CHUNK, CONTEXT, Codes, plays, windows
 from dse_evaluators.workloads.taps import Taps, pass_through, rounding, watching
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 CHECKPOINT = Path(__file__).with_name("shakespeare_lm.npz")
-CONTEXT = 128
-"""Context length in characters."""
-
 QUALITY = ("bits_per_character", *judging.CLASSIFIER)
 _STARTS = (0, 2048)  # of the windows in a held-out chunk: 64 windows, 8,192 characters
 _WINDOWS = (CHUNK - 1) // CONTEXT  # windows of a training chunk that do not overlap

@@ -18,6 +18,9 @@ SYMBOLS = "\n !\"#$&'()*,-.0123456789:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]_abcdefghi
 CHUNK = 4096
 """Number of consecutive characters that are assigned to a split together."""
 
+CONTEXT = 128
+"""Characters that the language model reads at most."""
+
 _EVERY = 20  # one of this many chunks is held out, for search and test in turn
 
 Codes = NDArray[np.int64]

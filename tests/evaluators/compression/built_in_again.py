@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dse_evaluators.workloads import judging, magika, minilm
-from dse_evaluators.workloads.character_lm import _STARTS, CONTEXT
+from dse_evaluators.workloads.character_lm import _STARTS
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.network import passed_on, stages
-from dse_evaluators.workloads.shakespeare import plays, windows
+from dse_evaluators.workloads.shakespeare import CONTEXT, plays, windows
 
 SPLITS = ("search", "test")
 Options = Mapping[str, Any]

@@ -1,0 +1,119 @@
+"""A datastore beside a language model: sums by hand, the user's text, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dse.core.batch import Batch
+from dse.errors import SpecError
+from dse_evaluators.retrieval.datastore import Datastore
+from dse_evaluators.retrieval.neighbour_search import NearestKeys, find_neighbours, weigh_followers
+from dse_evaluators.retrieval.text_windows import load_windows
+
+pytest.importorskip("faiss")
+
+LINE = "And there the sailor kept a parrot of green and a clock, {}; so he slept.\n"
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "book.txt"
+    path.write_text("".join(LINE.format("abcdefgh"[row % 8]) for row in range(80)))
+    return str(path)
+
+
+def test_text_that_repeats_takes_fewer_bits_with_more_of_it_in_the_datastore(text):
+    made = Datastore(text=text, knobs={"neighbours": 8, "share": 0.5})
+    found = made.evaluate(Batch.of([{"entries": count} for count in (128, 1024, 4096)]))
+    few, more, most = found.columns["bits_per_character"]
+    assert most < more < few
+    assert most < 0.5 * found.columns["model_bits"][0]
+    np.testing.assert_array_equal(found.columns["size"], [385 * n for n in (128, 1024, 4096)])
+    assert (found.spread["bits_per_character"] > 0).all()
+
+
+def test_keys_in_fewer_bits_and_lists_cost_as_much_as_they_say(text):
+    made = Datastore(text=text, knobs={"neighbours": 4, "entries": 1024})
+    designs = [
+        {"share": 0},
+        {"key_format": "fp16"},
+        {"lists": 8, "probes": 8},
+        {"lists": 8, "probes": 1},
+    ]
+    columns = made.evaluate(Batch.of(designs)).columns
+    alone, half, whole, one = range(4)
+    assert columns["bits_per_character"][alone] == columns["model_bits"][alone]
+    assert columns["size"][half] == 1024 * (96 * 2 + 1)
+    assert columns["size"][whole] == 1024 * (96 * 4 + 1) + 8 * 96 * 4
+    every, some = (columns["operations"][row] - columns["operations"][half] for row in (whole, one))
+    assert every == 2 * 96 * 8  # all keys, and the eight centres
+    assert -2 * 96 * 1024 < some < -0.5 * 2 * 96 * 1024
+
+
+def test_weights_of_neighbours_fall_with_their_distance():
+    far = np.float32(np.inf)
+    distances = np.array([[1.0, 3.0, 3.0], [0.0, far, far], [far, far, far]], np.float32)
+    found = NearestKeys(distances, np.array([[7, 5, 7], [5, 7, 7], [7, 7, 7]]), 3.0)
+    own = weigh_followers(found, np.array([7, 7, 7]), temperature=2.0)
+    fall = np.exp(-1)
+    np.testing.assert_allclose(own, [(1 + fall) / (1 + 2 * fall), 0, 0])
+
+
+def test_exact_neighbours_are_those_of_a_sort_of_all_distances():
+    rng = np.random.default_rng(3)
+    keys, queries = (rng.normal(size=(count, 8)).astype("f4") for count in (60, 9))
+    followers = np.arange(60)
+    found = find_neighbours(keys, followers, queries, k=5, lists=0, probes=1)
+    distances = ((queries[:, None] - keys[None]) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(found.followers, np.argsort(distances, axis=1)[:, :5])
+    assert found.compared == 60
+
+
+def test_no_window_is_both_stored_and_held_out(text):
+    found = load_windows(text)
+    whole = [one.shape[0] for one in (found.stored, *found.held_out.values())]
+    assert sum(whole) == (80 * (len(LINE) - 1) - 1) // 128
+    assert min(whole) == 2
+
+
+@pytest.mark.parametrize(
+    ("design", "reason"),
+    [
+        ({"entries": 10**6}, "1,000,000 entries, and the text has"),
+        ({"entries": 10, "lists": 20}, "20 lists, and 10 entries"),
+        ({"entries": 100, "lists": 4, "probes": 5}, "probes is 5, and there are 4 lists"),
+        ({"entries": 100, "probes": 2}, "probes has no effect in this design"),
+    ],
+)
+def test_a_datastore_that_cannot_be_is_a_fault(text, design, reason):
+    assert reason in Datastore(text=text).evaluate(Batch.of([design])).faults[0].reason
+
+
+def test_a_datastore_larger_than_memory_is_not_built(text, monkeypatch):
+    made = Datastore(text=text)
+    free = type("Memory", (), {"available": 1000})
+    monkeypatch.setattr("psutil.virtual_memory", lambda: free)
+    (fault,) = made.evaluate(Batch.of([{"entries": 100}])).faults.values()
+    assert "would take 75 KiB of memory" in fault.reason
+    assert "it was not built" in fault.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("too short", "has 9 characters"),
+        ("a\nb\tc" * 2000, r"book.txt:2: character 2 is '\\t'"),
+    ],
+)
+def test_a_text_that_the_model_cannot_read_is_one_error(tmp_path, content, problem):
+    path = tmp_path / "book.txt"
+    path.write_text(content)
+    with pytest.raises(SpecError, match=problem):
+        Datastore(text=str(path)).check_values({})
+
+
+def test_a_text_that_is_not_there_is_refused_with_the_nearest_name(text):
+    with pytest.raises(SpecError, match="there is no file") as caught:
+        Datastore(text=text.replace("book", "bok"))
+    assert "book.txt" in caught.value.hint
