@@ -71,6 +71,7 @@ FAST = frozenset(
         "marlin_llama",
         "mini_batch_serialization",
         "mlperf_training",
+        "neural_graphics",
         "paradnn",
         "paradnn_tpu",
         "polca",
