@@ -57,6 +57,7 @@ FAST = frozenset(
         "fast_scaling",
         "fastgen",
         "flash_attention_stability",
+        "cbnet",
         "flexsa",
         "fp8_versus_int8",
         "fuyou",
