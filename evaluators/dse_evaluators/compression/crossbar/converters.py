@@ -104,7 +104,9 @@ class Converters(TorchFunctionMode):
 
         The bias is a row of the first crossbar: a comparator needs it before the conversion.
         """
-        pairs = zip(signal.split(self._rows, -1), weight.split(self._rows, 1), strict=True)
+        pairs = zip(
+            torch.split(signal, self._rows, -1), torch.split(weight, self._rows, 1), strict=True
+        )
         parts = [left @ right.mT for left, right in pairs]
         if bias is not None:
             parts[0] = parts[0] + bias
