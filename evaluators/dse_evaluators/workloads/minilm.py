@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,11 @@ _UNKNOWN = "[UNK]"
 _FRAME = ("[CLS]", "[SEP]")
 
 Vocabulary = Mapping[str, int]
+
+_WORDS = re.compile(r"\w+|[^\w\s]")
+
+_MOST_PIECES = 128
+"""Most word pieces of a sentence that the encoder was trained with."""
 
 HEAD = 32
 
@@ -174,6 +180,19 @@ def encode_word(word: str, pieces: Vocabulary) -> tuple[int, ...]:
     return tuple(pieces[piece] for piece in (left, *_cut(word.lower(), pieces), right))
 
 
+def encode_sentence(text: str, pieces: Vocabulary, most: int = _MOST_PIECES) -> tuple[int, ...]:
+    """Return the word-piece codes of a sentence, between the codes of [CLS] and [SEP].
+
+    Args:
+        text: the sentence; words and punctuation marks are encoded one by one.
+        pieces: the codes of the word pieces.
+        most: most codes; later word pieces are dropped.
+    """
+    words = [encode_word(word, pieces) for word in _WORDS.findall(text)]
+    inner = [code for word in words for code in word[1:-1]]
+    return (pieces[_FRAME[0]], *inner[: most - len(_FRAME)], pieces[_FRAME[1]])
+
+
 def _cut(word: str, pieces: Vocabulary) -> tuple[str, ...]:
     found: list[str] = []
     start = 0
@@ -192,6 +211,7 @@ def encode_pieces(
     tensors: Tensors,
     pieces: Tensor,  # (n, t, width), the embedding of each word piece
     taps: Taps,
+    blocks: int = BLOCKS,
 ) -> Tensor:
     """Return a unit vector per sentence, (n, width): the normalized mean over its word pieces.
 
@@ -206,7 +226,7 @@ def encode_pieces(
     places = tensors["embeddings.position_embeddings.weight"][:length]
     stream = pieces + places + tensors["embeddings.token_type_embeddings.weight"][0]
     stream = _normalize(tensors, "embeddings", stream)
-    for block in range(BLOCKS):
+    for block in range(blocks):
         name = f"encoder.layer.{block}"
         if f"{name}.attention.self.query.weight" in tensors:
             added = _attention(tensors, f"{name}.attention", stream, taps)

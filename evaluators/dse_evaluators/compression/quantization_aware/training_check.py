@@ -21,24 +21,34 @@ def check_training(model: ModelRef, recipes: Iterable[str]) -> None:
     text = next((one for one in recipes if is_trained(one)), None)
     if text is None:
         return
-    if isinstance(model, str):
-        able = [name for name, one in MODELS.items() if one.is_trainable]
-        if model not in able:
-            raise SpecError(
-                f"{text!r} cannot train {model}",
-                hint=f"built-in models: {', '.join(able)}; {_MEND}",
-            )
-        return
-    if model.label.endswith(".onnx"):
-        raise SpecError(
-            f"{text!r} cannot train {model.label}: onnxruntime computes no gradients",
-            hint=f"name the model as {{python: net.py:make}}; {_MEND}",
-        )
-    if model.is_sequential:
+    check_trainable(model, repr(text), _MEND)
+    if not isinstance(model, str) and model.is_sequential:
         raise SpecError(
             f"{text!r} trains all layers at once, so calibration: sequential does not apply",
             hint="leave out calibration, which gptq uses",
             part=["calibration"],
+        )
+
+
+def check_trainable(model: ModelRef, what: str, mend: str = "") -> None:
+    """Raise SpecError if PyTorch does not run a model with gradients.
+
+    Args:
+        model: name of a built-in model, or a model of the user.
+        what: the recipe or evaluator that trains, for the message.
+        mend: another way without training.
+    """
+    more = f"; {mend}" if mend else ""
+    if isinstance(model, str):
+        able = [name for name, one in MODELS.items() if one.is_trainable]
+        if model not in able:
+            raise SpecError(
+                f"{what} cannot train {model}", hint=f"built-in models: {', '.join(able)}{more}"
+            )
+    elif model.label.endswith(".onnx"):
+        raise SpecError(
+            f"{what} cannot train {model.label}: onnxruntime computes no gradients",
+            hint=f"name the model as {{python: net.py:make}}{more}",
         )
 
 

@@ -1,0 +1,1 @@
+"""Networks on crossbars: noisy conductances, converters and noise-aware training."""
