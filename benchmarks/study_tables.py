@@ -76,9 +76,9 @@ def write_graph_networks(folder: Path) -> None:
         known &= hashes[places] == asked
         accuracies.append(table["search"][places])
     counts = [(operations == code).sum(axis=1) for code in range(len(OPERATIONS))]
-    table = np.stack([*counts, depth.max(axis=1), (inputs == 0).sum(axis=1)], axis=1)
+    features = np.stack([*counts, depth.max(axis=1), (inputs == 0).sum(axis=1)], axis=1)
     rows = [
-        [*table[at].tolist(), *(f"{one[at]:.6g}" for one in accuracies)]
+        [*features[at].tolist(), *(f"{one[at]:.6g}" for one in accuracies)]
         for at in np.flatnonzero(known)[:200]
     ]
     header = [*OPERATIONS, "depth", "first", *DATA_SETS]
