@@ -17,6 +17,8 @@ from dse_evaluators.one_by_one import one_by_one
 _METRICS = (
     Metric("step_loss", goal="minimize"),
     Metric("grad_sign", goal="maximize"),
+    Metric("alignment", goal="maximize"),
+    Metric("start_alignment", goal="maximize"),
     Metric("macs"),
     Metric("parameters"),
 )
@@ -29,13 +31,15 @@ class Proxies(
 
     ``step_loss`` is the loss on the search split after some steps of training. ``grad_sign`` is
     that of GradSign: how far the gradients of single images agree in their signs, summed over the
-    weights. ``macs`` and ``parameters`` are counts, the simplest proxies. The networks and the
-    images are those of ``architectures.supernet``.
+    weights. ``alignment`` is the label-gradient alignment (LGA) after the same steps: whether
+    images of one class have similar gradients; ``start_alignment`` is that of the random weights.
+    ``macs`` and ``parameters`` are counts, the simplest proxies. The networks and the images are
+    those of ``architectures.supernet``.
 
     Args:
         data: ``digits``, or a file ``.npz`` of yours, as in ``architectures.supernet``.
-        steps: steps of training with 32 images each, for ``step_loss``.
-        images: images for ``grad_sign``.
+        steps: steps of training with 32 images each, for ``step_loss`` and ``alignment``.
+        images: images for ``grad_sign`` and the alignments, at least 2.
 
     Inputs:
         resolution: side of the images, an even number, by default their own.
@@ -51,7 +55,8 @@ class Proxies(
         (``benchmarks/supernet.py``).
 
     Source:
-        Zhang, Jia: GradSign, 2022; Abdelfattah et al.: Zero-Cost Proxies for Lightweight NAS, 2021.
+        Zhang, Jia: GradSign, 2022; Mok et al.: Demystifying the Neural Tangent Kernel, 2022;
+        Abdelfattah et al.: Zero-Cost Proxies for Lightweight NAS, 2021.
 
     Example:
         options: {steps: 10}
@@ -70,9 +75,9 @@ class Proxies(
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.images < 1:
-            raise PluginError("steps and images are whole numbers above 0")
-        self.version = f"1-{digest_images(self.data)}-{self.steps}-{self.images}"
+        if self.steps < 1 or self.images < 2:
+            raise PluginError("steps is a whole number above 0, and images one above 1")
+        self.version = f"2-{digest_images(self.data)}-{self.steps}-{self.images}"
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -89,9 +94,15 @@ class Proxies(
         net, seed = network_of(chosen), int(chosen["seed"])
         layers = layers_for(net, data.train)
         judged = data.judging["search"]
+        start = proxy_scores.train_briefly(net, data.train, seed, 0)
+        trained = proxy_scores.train_briefly(net, data.train, seed, self.steps)
         return {
-            "step_loss": proxy_scores.score_steps(net, data.train, judged, seed, self.steps),
+            "step_loss": proxy_scores.score_loss(net, trained, judged),
             "grad_sign": proxy_scores.score_grad_sign(net, data.train, seed, self.images),
+            "alignment": proxy_scores.score_alignment(net, trained, data.train, seed, self.images),
+            "start_alignment": proxy_scores.score_alignment(
+                net, start, data.train, seed, self.images
+            ),
             "macs": float(sum(one.macs for one in layers)),
             "parameters": float(sum(one.weights + one.filters for one in layers)),
         }

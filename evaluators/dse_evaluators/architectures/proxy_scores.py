@@ -42,17 +42,16 @@ def score_grad_sign(net: SharedNetwork, examples: ImageDataset, seed: int, count
     return float(sum(one.abs().sum() for one in total)) / count
 
 
-def score_steps(
-    net: SharedNetwork, train: ImageDataset, judged: ImageDataset, seed: int, steps: int
-) -> float:
-    """Return the loss on ``judged`` images after some steps of training [nat].
+def train_briefly(
+    net: SharedNetwork, train: ImageDataset, seed: int, steps: int
+) -> dict[str, Tensor]:
+    """Return weights after some steps of training, or the random ones, with gradients to come.
 
-    The outputs of filters are normalised over the batch, and over all judged images.
+    The outputs of filters are normalised over the batch.
     """
-    layers = layers_for(net, train)
     images, labels = _draw(net, train, seed, steps * _BATCH)
     with deterministic():
-        weights = start_weights(layers, torch.Generator().manual_seed(seed))
+        weights = start_weights(layers_for(net, train), torch.Generator().manual_seed(seed))
         optimizer = torch.optim.AdamW(weights.values(), lr=_RATE)
         for step in range(steps):
             rows = slice(step * _BATCH, (step + 1) * _BATCH)
@@ -62,11 +61,46 @@ def score_steps(
             )
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-        with torch.inference_mode():
-            outputs = run_normalised(
-                net, weights, resize(torch.tensor(judged.images), net.resolution)
-            )
-            return float(functional.cross_entropy(outputs, torch.tensor(judged.labels)))
+    return weights
+
+
+def score_loss(net: SharedNetwork, weights: dict[str, Tensor], judged: ImageDataset) -> float:
+    """Return the loss on ``judged`` images, normalised over all of them [nat]."""
+    with deterministic(), torch.inference_mode():
+        outputs = run_normalised(net, weights, resize(torch.tensor(judged.images), net.resolution))
+        return float(functional.cross_entropy(outputs, torch.tensor(judged.labels)))
+
+
+def score_alignment(
+    net: SharedNetwork, weights: dict[str, Tensor], examples: ImageDataset, seed: int, count: int
+) -> float:
+    """Return the correlation, -1 to 1, of the tangent kernel of ``count`` images and their labels.
+
+    An element of the kernel is the product of two images' gradients of the sum of the outputs; of
+    the labels, 1 for images of one class and -1 for others. Both have mean 0 over all pairs. The
+    outputs of filters are normalised over the images.
+
+    Source:
+        Mok et al.: Demystifying the Neural Tangent Kernel from a Practical Perspective, 2022,
+        label-gradient alignment.
+    """
+    images, labels = _draw(net, examples, seed, count)
+    tensors = [one for name, one in weights.items() if name.endswith("weight")]
+    with deterministic():
+        outputs = run_normalised(net, weights, images).sum(1)
+        gradients = torch.stack(
+            [
+                torch.cat([part.flatten() for part in parts])
+                for parts in (
+                    torch.autograd.grad(one, tensors, retain_graph=True) for one in outputs
+                )
+            ]
+        )  # (count, weights)
+        kernel = (gradients @ gradients.T).double()
+    same = torch.where(labels[:, None] == labels[None], 1.0, -1.0).double()
+    centred = [one - one.mean() for one in (kernel, same)]
+    lengths = [float(one.norm()) for one in centred]
+    return float((centred[0] * centred[1]).sum()) / (lengths[0] * lengths[1] or 1.0)
 
 
 def _draw(
@@ -74,7 +108,7 @@ def _draw(
 ) -> tuple[Tensor, Tensor]:
     """Return random images, resized, and their labels; each again before any a third time."""
     chance, size = torch.Generator().manual_seed(seed), len(examples.labels)
-    rounds = -(-count // size)
+    rounds = max(-(-count // size), 1)
     rows = torch.cat([torch.randperm(size, generator=chance) for _ in range(rounds)])[:count]
     images = resize(torch.tensor(examples.images), net.resolution)
     return images[rows], torch.tensor(examples.labels)[rows]

@@ -7,9 +7,9 @@ from torch.nn import functional
 
 from dse.core.batch import Batch
 from dse_evaluators.architectures.proxies import Proxies
-from dse_evaluators.architectures.proxy_scores import score_grad_sign
+from dse_evaluators.architectures.proxy_scores import score_alignment, score_grad_sign
 from dse_evaluators.architectures.shared_networks import SharedNetwork
-from dse_evaluators.architectures.supernet_weights import start_weights
+from dse_evaluators.architectures.supernet_weights import run_normalised, start_weights
 from dse_evaluators.workloads.images import ImageDataset
 
 NET = SharedNetwork(resolution=4, widths=(2, 3), kernels=((3,), (3,)))
@@ -40,9 +40,28 @@ def test_grad_sign_is_that_of_gradients_by_another_way():
     assert score_grad_sign(NET, examples, 3, 6) == pytest.approx(expected)
 
 
+def test_alignment_is_the_correlation_of_the_kernel_of_jacobians_and_labels():
+    images = np.random.default_rng(0).random((6, 1, 4, 4)).astype(np.float32)
+    examples = ImageDataset(images=images, labels=np.arange(6) % 2)
+    weights = start_weights(NET.layers(1, 2), torch.Generator().manual_seed(3))
+    order = torch.randperm(6, generator=torch.Generator().manual_seed(3))
+    names = [name for name in weights if name.endswith("weight")]
+
+    def outputs(*held):
+        given = weights | dict(zip(names, held, strict=True))
+        return run_normalised(NET, given, torch.tensor(images)[order]).sum(1)
+
+    parts = torch.autograd.functional.jacobian(outputs, tuple(weights[one] for one in names))
+    rows = torch.cat([one.flatten(1) for one in parts], dim=1).numpy()
+    labels = examples.labels[order.numpy()]
+    same = (labels[:, None] == labels[None]).astype(float)
+    expected = np.corrcoef((rows @ rows.T).ravel(), same.ravel())[0, 1]
+    assert score_alignment(NET, weights, examples, 3, 6) == pytest.approx(expected, abs=1e-5)
+
+
 def test_more_steps_of_training_lower_the_loss():
     design = Batch.of([{"width_1": 8, "depth_1": 1, "width_2": 16, "depth_2": 1}])
     few, many = (
-        Proxies(steps=n, images=1).evaluate(design).columns["step_loss"][0] for n in (1, 30)
+        Proxies(steps=n, images=2).evaluate(design).columns["step_loss"][0] for n in (1, 30)
     )
     assert many < few
