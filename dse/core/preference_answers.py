@@ -95,7 +95,7 @@ class Steering:
         )
 
     def renumber(self, number: Mapping[int, int]) -> Steering | None:
-        """Return the wish with new trial numbers; ``None`` if one of its trials has none.
+        """Return the wish with new trial numbers; ``None`` if one of its trials is not copied.
 
         Args:
             number: new numbers of the trials by their old ones.

@@ -91,7 +91,7 @@ class RowKind(Generic[T]):
         return [self.value(study.name, row) for row in rows]
 
     def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
-        """Return those records with the given numbers that exist, oldest first.
+        """Return the existing records among those with the given numbers, oldest first.
 
         Raises:
             StorageError: a row is damaged.
