@@ -74,7 +74,7 @@ def this_machine() -> str:
 
 
 def sum_times(times: Mapping[str, MeasuredBlock], blocks: tuple[str, ...]) -> MeasuredBlock:
-    """Return the sum of blocks, each as often as it stands; a repeated one errs each time alike."""
+    """Return the total time of blocks; the errors of repeated blocks are equal and add up."""
     each = [times[one] for one in blocks]
     counts = {one: blocks.count(one) for one in blocks}
     variance = sum((count * times[one].stderr_s) ** 2 for one, count in counts.items())

@@ -16,7 +16,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockKind:
-    """Kind of block: its sizes with their defaults, and what it takes, gives and computes.
+    """Kind of block: its sizes with their defaults, its input and output shapes, and its work.
 
     A shape is (channels, side, side) of an image, or (tokens, width) of a sequence. ``work`` is
     multiply-accumulates and stored weights of one example.

@@ -25,7 +25,7 @@ _METRICS = (
 class Proxies(
     DeclaredEvaluator, reads=NETWORK_INPUTS, provides=_METRICS, version="", kind="measured"
 ):
-    """Scores of a network that is not trained, or hardly, as lower rungs of ``fidelities:``.
+    """Scores of networks that are untrained or hardly trained, as low fidelities of their quality.
 
     ``step_loss`` is the loss on the search split after some steps of training. ``grad_sign`` is
     that of GradSign: how far the gradients of single images agree in their signs, summed over the

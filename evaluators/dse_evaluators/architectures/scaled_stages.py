@@ -20,8 +20,8 @@ _EXPANSION = 4
 class ScaledStage:
     """Layers of one kind; the first one has the stride.
 
-    ``squeeze`` adds squeeze-and-excitation to inverted residuals. The width and depth of a stage
-    that is not ``scaled`` stay; ``grows`` is false for a depth alone that stays.
+    ``squeeze`` adds squeeze-and-excitation to inverted residuals. Scaling changes neither width nor
+    depth of a stage if ``scaled`` is false, and not its depth if ``grows`` is false.
     """
 
     block: str

@@ -105,7 +105,7 @@ class MeasuredFabric:
         """Return the constants for the smallest measured rank count of at least ``ranks``.
 
         If all measured rank counts are smaller, return the constants of the largest. A collective
-        that was not measured has those of the fabric that this one is like.
+        that was not measured has the constants of the fabric named by ``like``.
         """
         known = sorted(count for one, count in self.measured if one == collective)
         if not known:
@@ -138,7 +138,7 @@ def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstan
 
 
 def is_measured(fabric: str, collective: Collective) -> bool:
-    """Return whether a collective was measured on a fabric, or on the one that it is like."""
+    """Return whether a collective was measured on a fabric, or on the fabric it is ``like``."""
     rows = _fabrics().get(fabric, ())
     if rows:
         return all(row.kind == "like" and is_measured(row.like, collective) for row in rows)

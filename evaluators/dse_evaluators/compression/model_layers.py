@@ -126,7 +126,7 @@ def count(model: ModelRef) -> int:
 def noise(model: ModelRef, layer: str, recipe: str) -> float:
     """Return the relative squared error of a layer's weights under a compression recipe.
 
-    That of a recipe that trains the network is the error before training.
+    If the recipe trains the network, it is the error before training.
     """
     trained = trained_recipe(recipe)
     recipe = recipe if trained is None else f"{_FORMAT}{trained.form.name}"

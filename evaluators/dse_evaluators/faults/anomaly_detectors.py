@@ -25,7 +25,7 @@ class StageDetector:
         mean: mean of each word, (words,).
         scale: standard deviation of each word, (words,).
         components: principal components of standardized words, (width, words); none for a detector
-            that judges each word by itself.
+            that checks each word separately.
         limit: greatest magnitude of a standardized word, or greatest reconstruction error.
     """
 

@@ -99,7 +99,7 @@ class LayerProtections:
         """Return the layers whose names match a pattern.
 
         Raises:
-            SpecError: no layer does.
+            SpecError: no layer matches.
         """
         layers = model_of(self.model).layers
         found = tuple(name for name in layers if fnmatchcase(name, where))

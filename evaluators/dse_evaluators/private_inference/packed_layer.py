@@ -78,7 +78,7 @@ class LayerShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCounts:
-    """Operations of one layer under one schedule, and what the noise of its worst output sums.
+    """Operations of one layer under a schedule, and the counts that its worst noise depends on.
 
     Attributes:
         rotations: key switches: rotations of rows, and exchanges of the two rows.

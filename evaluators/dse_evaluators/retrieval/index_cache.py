@@ -17,7 +17,7 @@ _MOST = 8
 
 
 class IndexCache:
-    """At most 8 indexes, of together no more bytes than the limit; the oldest is dropped first.
+    """Cache of at most 8 indexes within a memory limit; the oldest is dropped first.
 
     A copy in another process begins empty.
 

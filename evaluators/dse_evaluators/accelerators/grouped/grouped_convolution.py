@@ -21,7 +21,7 @@ _WIDEST = 8.0
 class Grouping:
     """Replacement of depthwise convolutions by grouped ones in n designs.
 
-    Channel counts that result from it may be fractional.
+    The resulting numbers of channels may be fractional.
     """
 
     group: Floats  # (n,), or (l, n), used only in regrouped layers; at least 1

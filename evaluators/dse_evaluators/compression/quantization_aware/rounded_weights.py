@@ -23,7 +23,7 @@ _LEAST_STEP = 1e-8
 
 
 class RoundedWeight(Protocol):
-    """Weight of a layer during training: what is learnt, and its value in the forward pass."""
+    """Weight of a layer during training: its trained tensors, and its value in the forward pass."""
 
     learnt: dict[str, Tensor]
     """Tensors that are trained, by name: ``weight`` and, for LSQ, ``step``."""

@@ -54,8 +54,8 @@ class OwnModel:
         missing: why the model cannot be run here; empty if it can.
         device: device that runs it: ``cpu``, ``cuda``, or ``auto``, ``cuda`` where there is one.
         rotation: the rotation that is folded into its weights, such as ``hadamard:7``.
-        is_sequential: whether layers are calibrated by the inputs that compressed layers before
-            them give.
+        is_sequential: whether layers are calibrated with the outputs of the compressed layers
+            before them.
     """
 
     label: str
