@@ -17,9 +17,9 @@ from dse_evaluators.workloads.onnx_graph import OpenAxes
 from dse_evaluators.workloads.onnx_import import read_onnx_layers
 from dse_evaluators.workloads.own.language_model_table import read_language_model
 from dse_evaluators.workloads.own.model_file import EXPORT, check_model_file, names_file
+from dse_evaluators.workloads.own.named_model import GIVEN
 from dse_evaluators.workloads.own.own_function import OwnFunction, digest
 from dse_evaluators.workloads.own.own_identity import object_edition
-from dse_evaluators.workloads.own.own_model import GIVEN
 from dse_evaluators.workloads.shaped_layers import Shape
 
 _OPTION = "workload"
