@@ -3,7 +3,7 @@
     python benchmarks/clarity.py --seed N [--docstrings 60] [--sentences 40] [--format json]
 
 Docstrings are those of the public functions, classes and methods of ``dse`` and
-``dse_evaluators``; sentences are those of README and docs, without code blocks, tables and
+``dse_evaluators``; sentences are those of README and docs, without code, tables, images and
 headings. All are equally likely. A reader who knows machine learning systems, and not this project,
 judges each by itself: clear at once, or not. A seed serves one reading; changed text needs a new
 seed.
@@ -29,6 +29,7 @@ WORDS = 5
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _NOT_PROSE = re.compile(r"\s*(\||#|<|!\[|={3}|!!!|\[[^\]]+\]:)")
+_CODE = re.compile(r"`[^`]*`")
 _ITEM = re.compile(r"^\s*([-*+]|\d\.)\s+")
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[\"(])")
 
@@ -72,18 +73,20 @@ def list_sentences(page: Path) -> Iterator[Passage]:
     """Yield the sentences of a page, each at the line on which its paragraph begins."""
     for number, paragraph in list_paragraphs(page.read_text(encoding="utf-8")):
         for sentence in _END.split(paragraph):
-            if len(sentence.split()) >= WORDS:
+            if len(sentence.split()) >= WORDS and not _CODE.fullmatch(sentence):
                 place = f"{page.relative_to(ROOT)}:{number}"
                 yield Passage(place=place, name="", text=sentence)
 
 
 def list_paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """Yield the paragraphs and list items of a page, with the number of their first line."""
-    begin, lines, is_code = 0, [], False
+    begin, lines, is_code, is_image = 0, [], False, False
     for number, line in enumerate([*text.splitlines(), ""], 1):
         is_fence = bool(_FENCE.match(line))
         is_code ^= is_fence
-        is_prose = not (is_code or is_fence or not line.strip() or _NOT_PROSE.match(line))
+        is_image = line.startswith("![") or (is_image and bool(line.strip()))
+        is_other = is_code or is_fence or is_image or bool(_NOT_PROSE.match(line))
+        is_prose = bool(line.strip()) and not is_other
         if lines and (not is_prose or _ITEM.match(line)):
             yield begin, " ".join(lines)
             lines = []
