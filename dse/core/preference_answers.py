@@ -88,7 +88,7 @@ class Steering:
 
     @property
     def text(self) -> str:
-        """Text of the event, which :func:`read_steering` reads."""
+        """Text of the event that records the steering, which :func:`read_steering` reads."""
         known = "; ".join(answer.text for answer in self.answers)
         return (
             f"from trial {self.first}: toward the {f'favourite, as {known}' if known else 'front'}"

@@ -134,10 +134,10 @@ class Problem:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether hypervolumes count an objective by its logarithm.
+        """Whether an objective has a log scale, so that hypervolumes count its logarithm.
 
-        With a single objective they do not: the hypervolume is then the distance to the reference
-        point, in the objective's unit.
+        With a single objective, hypervolumes do not count it: the hypervolume is then the distance
+        to the reference point, in the objective's unit.
         """
         return len(self.objectives) > 1 and any(each.log for each in self.objectives)
 

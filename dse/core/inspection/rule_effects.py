@@ -100,7 +100,7 @@ class Portions:
 
     @cached_property
     def extent(self) -> SpaceSize:
-        """Numbers of designs before and after the rules."""
+        """Numbers of designs of the space before and after its rules are applied."""
         sizes = [size(parameter) for parameter in self._space.parameters]
         designs = self._space.count()
         estimate = self._space.estimate() if designs is None else None

@@ -27,7 +27,7 @@ class Stated(Generic[_T]):
 
     @property
     def where(self) -> str:
-        """Location of the value, as ``file:line``."""
+        """Location in the space file that states the value, as ``file:line``."""
         return self.source.place(self.path)
 
     def at(self, *inner: str | int) -> str:

@@ -18,7 +18,7 @@ _NEEDED = ("block", "latency")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredBlock:
-    """Seconds of a block, and their standard error."""
+    """Measured latency of a network block in seconds, and its standard error."""
 
     latency_s: float
     stderr_s: float

@@ -57,7 +57,7 @@ class StageWork:
         )
 
     def times(self, count: Floats) -> StageWork:
-        """Return the work of ``count`` such layers."""
+        """Return the work of ``count`` layers of this kind."""
         return StageWork(
             macs=self.macs * count,
             parameters=self.parameters * count,
@@ -127,7 +127,7 @@ POOL, DENSE = "pool", "dense"
 
 
 def stage_of(given: Mapping[str, Any], place: int) -> ScaledStage:
-    """Return the stage that a study states.
+    """Return the network stage that a mapping of a study file describes.
 
     Raises:
         SpecError: a key is unknown, or a value is invalid.

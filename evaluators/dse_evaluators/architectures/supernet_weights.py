@@ -188,7 +188,7 @@ def start_weights(layers: tuple[Layer, ...], chance: torch.Generator) -> dict[st
 
 
 def resize_examples(examples: ImageDataset, side: int) -> ImageDataset:
-    """Return the images with another side."""
+    """Return the images resized to another side length."""
     images = resize(torch.tensor(examples.images), side).numpy()
     return ImageDataset(images=images, labels=examples.labels)
 

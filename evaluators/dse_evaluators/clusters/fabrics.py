@@ -98,7 +98,7 @@ class MeasuredFabric:
 
     @property
     def checked(self) -> str:
-        """Origin of the constants."""
+        """Origin of the fabric's constants, which is always ``measured``."""
         return "measured"
 
     def constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
@@ -114,7 +114,7 @@ class MeasuredFabric:
         return self.measured[collective, count]
 
     def has_measurement(self, collective: Collective) -> bool:
-        """Return whether the collective was measured."""
+        """Return whether a collective was measured on this fabric."""
         return any(one == collective for one, _ in self.measured)
 
 

@@ -199,7 +199,7 @@ class Stops:
 
     @staticmethod
     def of(trace: ExitTrace, stopped: Ints, predicted: Ints) -> Stops:
-        """Count the examples of a trace; both arguments are layers from 1, (m,)."""
+        """Count the examples of a trace by the layer at which they exit and the predicted one."""
         layers = trace.hits.shape[1]
         shares = np.zeros((layers, layers))
         np.add.at(shares, (predicted - 1, stopped - 1), 1 / len(stopped))

@@ -71,7 +71,7 @@ class CutCosts:
 
     @property
     def fixed_s(self) -> Floats:
-        """Time of both halves."""
+        """Time of both halves of the network, without the transfer between them."""
         return self.device_s + self.server_s
 
 

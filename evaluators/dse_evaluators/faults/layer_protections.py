@@ -46,7 +46,7 @@ class LayerProtections:
 
     @cached_property
     def parts(self) -> tuple[LayerGroup, ...]:
-        """Layers grouped by their texts.
+        """Layers grouped by the text of their protection.
 
         Raises:
             SpecError: a pattern matches none of the remaining layers.

@@ -33,7 +33,7 @@ class ReadWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """Protection of each word of a layer.
+    """Protection of the stored words (weights) of a layer against bit flips.
 
     Attributes:
         name: its name in a study.
@@ -67,7 +67,7 @@ class Protection:
 
 
 def protection_of(name: str) -> Protection:
-    """Return the protection of a name.
+    """Return the protection against bit flips with this name.
 
     Raises:
         SpecError: there is no protection of this name.

@@ -35,7 +35,7 @@ def settings() -> Iterator[tuple[int, int]]:
 
 
 class UnitMeter:
-    """Operations of one setting, ready to be timed.
+    """Homomorphic operations under one set of encryption parameters, ready to be timed.
 
     Operands and rotation keys change from call to call, as in a layer, so that they come from
     memory and not from the cache.

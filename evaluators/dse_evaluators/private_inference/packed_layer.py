@@ -125,7 +125,7 @@ class Packing:
 
     @property
     def row(self) -> int:
-        """Slots of one of the two rows."""
+        """Number of slots in one of the two rows of a ciphertext."""
         return self.ring // 2
 
     @property

@@ -48,7 +48,7 @@ class MeasuredClass:
 
     @property
     def most(self) -> int:
-        """Largest k of the file."""
+        """Largest number of answers k in the file."""
         return max(max(one.solved) for one in self.curves)
 
 

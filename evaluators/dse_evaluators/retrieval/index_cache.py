@@ -40,7 +40,7 @@ class IndexCache:
         return len(self._kept)
 
     def clear(self) -> None:
-        """Drop all indexes."""
+        """Drop all built vector indexes from memory."""
         self._kept.clear()
 
     def get(self, data: SearchData, knobs: Mapping[str, Any]) -> BuiltIndex:

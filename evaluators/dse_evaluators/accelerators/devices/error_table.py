@@ -42,7 +42,7 @@ class ErrorTable:
 
     @staticmethod
     def read(path: Path) -> ErrorTable:
-        """Return the table in a CSV file."""
+        """Return the table of model errors that a CSV file holds."""
         return ErrorTable(tuple(record_of(row, ErrorGroup) for row in read_rows(path)))
 
     def nearest(self, kind: str, device: str, number_format: str) -> ModelError:

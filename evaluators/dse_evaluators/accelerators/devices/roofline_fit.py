@@ -57,7 +57,7 @@ class MeasuredGemms:
 
     @property
     def device(self) -> str:
-        """Name of the device."""
+        """Name of the device on which the GEMMs were measured."""
         return self.sheet.name
 
     @property

@@ -29,7 +29,7 @@ class Grouping:
     width: Floats  # (n,), multiplier of all channels except the image's and the classes'
 
     def with_width(self, width: Floats) -> Grouping:
-        """Return the same grouping with another width multiplier."""
+        """Return the same grouped convolutions with another width multiplier."""
         return Grouping(group=self.group, by_count=self.by_count, width=width)
 
 

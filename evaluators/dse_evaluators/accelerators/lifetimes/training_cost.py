@@ -216,7 +216,7 @@ class ReversibleTraining:
 
     @property
     def read(self) -> Floats:
-        """Number of activations and gradients read, (n,).
+        """Number of activations and gradients that a training step reads, (n,).
 
         Each activation is read by the next block and for the gradient of the weights, each
         gradient once; a reversible block also reads its outputs.

@@ -55,7 +55,7 @@ class ScaleBits:
 
 
 def weight_scale_bits(layer: Layer, text: str) -> float:
-    """Return the bits of scales and zero points for each weight of a layer.
+    """Return the bits of scales and zero points that each weight of a layer needs.
 
     Args:
         layer: the layer.

@@ -126,7 +126,7 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
 
     @property
     def blocks(self) -> int:
-        """Number of blocks in the chain."""
+        """Number of blocks of layers in the network."""
         return len(self._prints.need)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:

@@ -71,7 +71,7 @@ class PoolPlan:
 
     @property
     def devices(self) -> Floats:
-        """Devices of a replica."""
+        """Number of devices of a replica."""
         return self.stage_devices * self.pp
 
 
@@ -108,7 +108,7 @@ class Plans:
 
     @property
     def apart(self) -> Mask:
-        """Whether separate replicas run all prefill, (n,)."""
+        """Whether separate replicas run the prefill of all requests, (n,)."""
         return self.prefill_replicas > 0
 
     @property

@@ -55,7 +55,7 @@ class LayeredWorkload:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is a workload of the catalogue."""
+        """Whether the workload is one of the catalogue."""
         return isinstance(self.origin, str) and not self.missing
 
     @property
@@ -82,7 +82,7 @@ class LayeredWorkload:
 
     @property
     def table(self) -> LayerTable:
-        """Layer table.
+        """Table of the layers of the workload.
 
         Raises:
             SpecError: the file cannot be read as layers.
