@@ -67,7 +67,7 @@ class UnsupportedRules:
 
     @contextmanager
     def rule(self, rule: Expression) -> Iterator[None]:
-        """Collect a SpecError raised in the block as an error of this rule."""
+        """Within the block, record a SpecError as an error of this rule, and continue after it."""
         with self._collect_errors(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
             yield
 

@@ -70,7 +70,7 @@ class SpaceSize:
 
 
 class Portions:
-    """Calculator of the effects of rules, and of how often each parameter is active.
+    """Calculator of how many designs each rule removes, and how often each parameter is active.
 
     The space must have at least one legal design.
     """

@@ -31,7 +31,7 @@ class Stated(Generic[_T]):
         return self.source.place(self.path)
 
     def at(self, *inner: str | int) -> str:
-        """Return the file location, ``file:line``, of the value that further keys lead to."""
+        """Return the location, ``file:line``, of the value under further keys of this mapping."""
         return self.source.place((*self.path, *inner))
 
 

@@ -27,8 +27,8 @@ class Proxies(
 ):
     """Scores of networks that are untrained or hardly trained, as low fidelities of their quality.
 
-    ``step_loss`` is the loss on the search split after some steps of training. ``grad_sign`` is
-    that of GradSign: how far the gradients of single images agree in their signs, summed over the
+    ``step_loss`` is the loss on the search split after some steps of training. ``grad_sign`` is the
+    score of GradSign: how far the gradients of single images agree in their signs, summed over the
     weights. ``macs`` and ``parameters`` are counts, the simplest proxies. The networks and the
     images are those of ``architectures.supernet``.
 

@@ -36,7 +36,7 @@ class ScaledStage:
 
     @property
     def outputs(self) -> int:
-        """Output channels for each channel of the width."""
+        """Number of output channels, as a multiple of the stage's width in channels."""
         return _EXPANSION if self.block == "bottleneck" else 1
 
 

@@ -43,7 +43,7 @@ class Choices:
     def readings(self) -> Readings:
         """Inputs of the combinations, and those that choose a combination.
 
-        A categorical input takes what any combination takes.
+        A categorical input may have every value that one of the combinations accepts.
         """
         table: dict[str, Reading] = dict(self.first.readings.table)
         for part in self.parts.values():

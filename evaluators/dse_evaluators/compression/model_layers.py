@@ -314,7 +314,7 @@ class Shelf:
         self._arrays: OrderedDict[tuple[str, str], Single] = OrderedDict()
 
     def found(self, layer: str, recipe: str, make: Callable[[], Single]) -> Single:
-        """Return the cached weights, calling ``make`` if they are missing."""
+        """Return the cached weights of a layer under a recipe, made by ``make`` if missing."""
         key = (layer, recipe)
         if key in self._arrays:
             self._arrays.move_to_end(key)

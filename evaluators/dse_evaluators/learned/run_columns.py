@@ -72,7 +72,7 @@ class TextColumn:
         return self.words.index(word) if word in self.words else UNKNOWN
 
     def is_outside(self, codes: Ints) -> Mask:
-        """Return where no run has the text, or where it is absent although no run lacks it."""
+        """Return where a text occurs in no run, or is absent although every run has one."""
         return (codes == UNKNOWN) | ((codes == ABSENT) & (not self.may_be_absent))
 
 
