@@ -147,7 +147,7 @@ class Packing:
 
     @property
     def inputs(self) -> int:
-        """Ciphertexts of the input, of one piece of the image."""
+        """Number of ciphertexts that hold the input of one piece of the image."""
         return -(-self.shape.channels // (2 * self.blocks))
 
     @property

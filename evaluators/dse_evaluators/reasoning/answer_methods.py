@@ -44,7 +44,7 @@ class AnswerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShares:
-    """Shares of problems and numbers of answers, each (n,)."""
+    """Share of problems that a policy solves, and numbers of answers that it takes, each (n,)."""
 
     accuracy: Floats
     coverage: Floats

@@ -42,7 +42,7 @@ class RoundedWeight(Protocol):
 
 
 def round_weight(recipe: TrainedRecipe, weight: Single) -> RoundedWeight:
-    """Return a weight that a recipe trains, at its start.
+    """Return a weight with rounding in its forward pass, as it is before the training.
 
     Args:
         recipe: operator and format.
