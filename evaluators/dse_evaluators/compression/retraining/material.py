@@ -99,7 +99,7 @@ class Material:
     test: Lot
     seen: Augmented
 
-    def says(self, images: Tensor) -> Tensor:
+    def logits(self, images: Tensor) -> Tensor:
         """Return the logits of the uncompressed network for images, (n, classes)."""
         return forward(self.network, self.whole, images)
 
