@@ -25,7 +25,8 @@ from small_decoder import write_decoder
 
 from dse_evaluators.compression.recipe_runner import measure_recipes
 from dse_evaluators.workloads.models import ModelRef, model_of
-from dse_evaluators.workloads.own.own_model import model_ref, rotate_model
+from dse_evaluators.workloads.own.named_model import model_ref
+from dse_evaluators.workloads.own.own_model import rotate_model
 from dse_evaluators.workloads.workload import Signals
 
 SEEDS = (0, 1, 2)

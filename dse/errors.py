@@ -150,11 +150,11 @@ class OutageError(StorageError):
 
 
 class InfeasibleError(DseError):
-    """Infeasible design, raised by an evaluator; the problem is the reason."""
+    """Infeasible design, raised by an evaluator; the text ``problem`` states the reason."""
 
 
 class EvaluationError(DseError):
-    """Failed evaluation of a design, raised by an evaluator; the problem is the reason."""
+    """Failed evaluation of a design, raised by an evaluator; ``problem`` states the reason."""
 
 
 _COMPARED = 2_000
@@ -173,9 +173,9 @@ _SIGNS = str.maketrans("", "", "-_. ")
 def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
     """Return a hint that suggests the closest valid name, or else lists the valid names.
 
-    The last component of dotted names matches them: ``time`` suggests ``bench.time``. Without a
-    close match, the hint lists all valid names, or the closest of many. It is empty if there are
-    no valid names.
+    A name without dots is also compared with the last part of dotted names: ``time`` suggests
+    ``bench.time``. Without a close match, the hint lists all valid names, or the closest of many.
+    It is empty if there are no valid names.
 
     Args:
         name: the invalid name, as written.

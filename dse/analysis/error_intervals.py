@@ -59,7 +59,7 @@ class ErrorIntervals:
 
     @property
     def by_trial(self) -> Mapping[int, IntervalRow]:
-        """The rows by number of the trial."""
+        """Rows of the table of error intervals, by the number of their trial."""
         return {row.trial: row for row in self.rows}
 
 

@@ -60,7 +60,7 @@ class JudgedFront:
 
     @property
     def by_trial(self) -> Mapping[int, JudgedRow]:
-        """Results by the number of the trial."""
+        """Results on the test split by the number of the trial."""
         return {row.trial: row for row in self.rows}
 
     @property

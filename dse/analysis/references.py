@@ -105,7 +105,7 @@ class ReferenceSet:
         }
 
     def needed(self, course: FrontHistory, level: float) -> int | None:
-        """Return how many newcomers the front needs to reach a hypervolume; ``None`` if in vain."""
+        """Return the number of newcomers until a hypervolume is reached; ``None`` if never."""
         low, high = 0, len(course.rows)
         if self._volume(course.front(high)) < level:
             return None

@@ -141,8 +141,8 @@ class Asking:
     def list_unreported(self, asked: Asking) -> list[int]:
         """Return the driver's unreported trials that only the current thread can report.
 
-        The thread requested them itself, or the thread that did has ended; no new design can be
-        suggested before they are reported.
+        This thread requested them, or the thread that requested them has ended. No new design can
+        be suggested before they are reported.
         """
         if self.ended or self._study.name != asked._study.name:
             return []

@@ -55,7 +55,7 @@ class ProgressDisplay(Protocol):
         """Show that the storage has become unavailable or available, as stated in ``words``."""
 
     def ends(self, reason: str) -> None:
-        """Show why the run has ended."""
+        """Show the reason why the run has ended."""
 
 
 class ShownRun:
@@ -135,7 +135,7 @@ def both(
 
 
 class Unseen:
-    """Display that shows nothing."""
+    """Progress display of a run that shows nothing."""
 
     def __enter__(self) -> Unseen:
         return self

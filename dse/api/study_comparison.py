@@ -117,8 +117,8 @@ def compare(
         ``compare({"grey": [a, b, c], "tpe": [d, e, f]})``
 
     Args:
-        studies: each a study; a mapping from group names to studies; or a string that selects
-            studies: the name of a stored one, an exported file, ``"study.*"``, or
+        studies: each is a study, a mapping from group names to studies, or a string that selects
+            studies: the name of a stored study, an exported file, ``"study.*"``, or
             ``"name=study-*"`` for a group.
         storage: storage (or its URL) in which selectors are resolved.
         budget_axis: unit of the budget; default: measurements, or trials if nothing was measured.

@@ -25,7 +25,7 @@ class BudgetAxis(StrEnum):
 
 
 class Indicating(StrEnum):
-    """Quality indicator of a front."""
+    """Quality indicator by which fronts are compared, such as the hypervolume."""
 
     HYPERVOLUME = "hypervolume"
     IGD_PLUS = "igd+"

@@ -119,7 +119,7 @@ class Batch:
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """Columns by name."""
+        """Columns of the batch, by the name of their parameter or metric."""
         return self._columns
 
     def get(self, name: str, default: Value) -> Array:

@@ -23,7 +23,7 @@ class Design(Mapping[str, Value]):
 
     @property
     def key(self) -> str:
-        """Hash that identifies the design: see :func:`key_of`."""
+        """Hash of the design's values, which identifies the design: see :func:`key_of`."""
         if not self._key:  # computed on demand: most designs of a large study never need it
             self._key = key_of(self._values)
         return self._key

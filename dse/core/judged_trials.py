@@ -101,7 +101,7 @@ def read_claims(events: Iterable[Event]) -> dict[int, list[int]]:
 
 
 def renumber_judged(event: Event, number: Mapping[int, int]) -> Event | None:
-    """Return the event with its trial's new number; ``None`` if the trial has none.
+    """Return the event with its trial's new number; ``None`` if that trial is not copied.
 
     Args:
         event: an event of the kind :data:`JUDGED`.

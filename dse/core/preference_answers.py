@@ -88,14 +88,14 @@ class Steering:
 
     @property
     def text(self) -> str:
-        """Text of the event, which :func:`read_steering` reads."""
+        """Text of the event that records the steering, which :func:`read_steering` reads."""
         known = "; ".join(answer.text for answer in self.answers)
         return (
             f"from trial {self.first}: toward the {f'favourite, as {known}' if known else 'front'}"
         )
 
     def renumber(self, number: Mapping[int, int]) -> Steering | None:
-        """Return the wish with new trial numbers; ``None`` if one of its trials has none.
+        """Return the wish with new trial numbers; ``None`` if one of its trials is not copied.
 
         Args:
             number: new numbers of the trials by their old ones.

@@ -90,18 +90,18 @@ class Problem:
 
     @property
     def asked(self) -> frozenset[str]:
-        """Names of the metrics that the objectives and limits read."""
+        """Names of the metrics that objectives and limits depend on."""
         expressions = [o.expression for o in self.objectives] + [x.slack for x in self.limits]
         return frozenset(name for e in expressions for name in e.names if name in self.sources)
 
     @property
     def measured(self) -> frozenset[str]:
-        """Names of the metrics in :attr:`asked` that need a measurement."""
+        """Names of the measured metrics that objectives and limits depend on."""
         return frozenset(name for name in self.asked if self.sources[name].kind == "measured")
 
     @property
     def unprobed(self) -> frozenset[str]:
-        """Names of the metrics in :attr:`asked` that read-only commands may not compute.
+        """Names of the metrics of objectives and limits that read-only commands may not compute.
 
         These metrics are measured, or their models start a program or call third-party code.
         """
@@ -134,10 +134,10 @@ class Problem:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether hypervolumes count an objective by its logarithm.
+        """Whether an objective has a log scale, so that hypervolumes count its logarithm.
 
-        With a single objective they do not: the hypervolume is then the distance to the reference
-        point, in the objective's unit.
+        With a single objective, hypervolumes do not count it: the hypervolume is then the distance
+        to the reference point, in the objective's unit.
         """
         return len(self.objectives) > 1 and any(each.log for each in self.objectives)
 

@@ -42,7 +42,7 @@ class DesignSpace:
 
     @cached_property
     def by_name(self) -> Mapping[str, Parameter]:
-        """Parameters by name."""
+        """Parameters of the space, by name."""
         return {parameter.name: parameter for parameter in self.parameters}
 
     @cached_property

@@ -287,7 +287,7 @@ class Take:
 class Attempt:
     """Record of an abandoned attempt to evaluate a trial, with its fault and times.
 
-    The times are as in :class:`Trial`.
+    The times are wall clock, as in :class:`Trial`.
     """
 
     number: int
@@ -311,7 +311,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Trials of a study that are new to a reader: those finished since its last read, and added."""
+    """Trials of a study that a reader has not seen: those finished, and those added, since."""
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()

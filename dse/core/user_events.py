@@ -58,8 +58,8 @@ def carry_user_events(
 ) -> list[Event]:
     """Return what users added to a record, and results on a test split, for a new record.
 
-    The new record has other trial numbers. Results on a test split stay valid, because the trials
-    are those of the same evaluators.
+    The new record has other trial numbers. Results on a test split stay valid, because the same
+    evaluators measured the trials.
 
     Args:
         events: all events of the old record, oldest first.

@@ -104,14 +104,14 @@ class Bound:
 
     @property
     def reads_apart(self) -> bool:
-        """Whether the evaluator's metrics have different inputs.
+        """Whether the metrics of the evaluator depend on different inputs.
 
         The evaluator then reports for each metric whether it has a value.
         """
         return isinstance(self.evaluator, ReadsByMetric)
 
     def answered(self, trial: Trial) -> bool:
-        """Return whether a trial has the evaluator's metrics.
+        """Return whether a trial has values of all metrics of the evaluator.
 
         In a trial that is done, metrics that neither objectives nor limits read may be missing, but
         not all metrics.

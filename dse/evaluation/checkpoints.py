@@ -146,7 +146,7 @@ class TrialFolders:
         self._retired += finished
 
     def remove_retired(self) -> None:
-        """Remove the folders of retired trials.
+        """Remove the checkpoint folders of trials whose outcomes are stored.
 
         The loop calls it while the next evaluation runs, because it may wait for the disk.
         """

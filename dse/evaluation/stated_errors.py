@@ -16,8 +16,8 @@ def collect_model_errors(
 ) -> Mapping[str, Sequence[ModelError]]:
     """Return the errors of modelled metrics of n finished trials, by the study's metric names.
 
-    Only pure evaluators are asked. Metrics that are exact, and those of evaluators that state no
-    errors, are left out.
+    Only pure evaluators, which start no program, are called. Metrics that are exact, and those of
+    evaluators that state no errors, are left out.
 
     Args:
         pipeline: the study's evaluators.

@@ -32,7 +32,7 @@ _EXIT_S = 5.0
 
 
 def ignore_begin(_number: int, _at: float) -> None:
-    """Ignore the notice that a task has begun."""
+    """Do nothing with the notice that a worker has begun a task."""
 
 
 class NotBegunError(Exception):

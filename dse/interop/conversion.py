@@ -59,7 +59,7 @@ class UnsupportedRules:
 
     @contextmanager
     def condition(self, name: str) -> Iterator[None]:
-        """Collect a SpecError raised in the block; it concerns this parameter's condition."""
+        """Collect a SpecError raised in the block as an error of this parameter's condition."""
         rule = self._space.conditions[name]
         what = f"that {name} exists only when {rule.text!r}"
         with self._collect_errors(what, self._space.places.get(name, "")):
@@ -67,7 +67,7 @@ class UnsupportedRules:
 
     @contextmanager
     def rule(self, rule: Expression) -> Iterator[None]:
-        """Collect a SpecError raised in the block; it concerns this rule."""
+        """Within the block, record a SpecError as an error of this rule, and continue after it."""
         with self._collect_errors(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
             yield
 

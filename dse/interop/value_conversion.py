@@ -101,7 +101,7 @@ def first(parameter: Parameter) -> Value:
 
 
 def near(left: float, right: float) -> bool:
-    """Return whether two numbers differ by rounding only."""
+    """Return whether two numbers differ by rounding errors only."""
     return abs(left - right) <= _NEAR * max(abs(left), abs(right), 1e-300)
 
 

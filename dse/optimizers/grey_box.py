@@ -65,9 +65,9 @@ class GreyBox:
             nothing is modelled, it is by default one per parameter or two per value of a
             categorical one, from 6 to 20; then the first designs cover each level (a value of a
             categorical or branching parameter) twice as soon as possible, and levels seen less
-            often get every other design. A library that agrees with at least 4 of them ends both.
-            With modelled rungs of fidelity ladders (``fidelities:``), the first 4 are of the front
-            that these predict.
+            often get every other design. A library of studies that agrees with at least 4 measured
+            designs ends this phase. With modelled lower fidelities (``fidelities:``), the first 4
+            designs are from the front that these predict.
         find_sums: whether measured metrics are tried as sums over the parameters without being
             declared so, where the measured parts are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.

@@ -17,7 +17,7 @@ class CalibrationError:
     Args:
         group: number format and software stack.
         split: what was held out together: ``shape`` or ``model``.
-        points: number of held-out points, all of the group by cross-validation.
+        points: number of held-out points; cross-validation holds out each point of the group once.
         mean: mean relative error.
         median: median relative error.
         naive_mean: mean relative error of the data sheet alone on the same points.
@@ -39,7 +39,7 @@ class CalibrationResult:
         contents: the YAML mapping that an option of the evaluator accepts.
         errors: held-out errors by group.
         refused: groups that were not fitted, with the reason and what to measure next.
-        notes: constants of fitted groups that stay near their prior, and what to measure.
+        notes: constants that the measurements hardly determine, and what to measure in addition.
     """
 
     contents: Mapping[str, Any]

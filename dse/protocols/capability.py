@@ -8,11 +8,11 @@ from typing_extensions import get_protocol_members
 
 
 class Capability(type(Protocol)):  # type: ignore[misc] # it has no public name
-    """Metaclass of a protocol that an object has if it has all of its attributes and methods.
+    """Metaclass of protocols; an object implements one if it has all attributes and methods of it.
 
-    Attributes that ``__getattr__`` provides count, so that an object that passes all calls on to
-    another one has exactly the capabilities of that one. ``isinstance`` of Python 3.11 counts them,
-    too, that of 3.12 does not. A method that is ``None`` counts as absent.
+    Attributes that ``__getattr__`` provides count, so that a proxy implements exactly the protocols
+    of the object that it wraps. ``isinstance`` of Python 3.11 counts them, too, that of 3.12 does
+    not. A method that is ``None`` counts as absent.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:

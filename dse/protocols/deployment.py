@@ -25,9 +25,9 @@ PlainType = Literal["float16", "bfloat16", "float32"]
 class Quantization:
     """Numbers and scales of a quantized tensor, as a table with a row for each output.
 
-    A weight is ``(number - zero_point) * scale``, computed in float32. Consecutive numbers of a row
-    share a scale; ``group`` is how many, and ``None`` means all numbers of a row. With
-    ``group_rows``, the groups of as many consecutive rows share it, too.
+    A weight is ``(number - zero_point) * scale``, computed in float32. Each ``group`` consecutive
+    numbers of a row share a scale; with ``None`` all numbers of a row do. With ``group_rows``, this
+    many consecutive rows also have their scales in common.
 
     Args:
         element: type of the numbers: ``int2`` to ``int8``, ``fp8_e4m3`` or ``fp8_e5m2``.
@@ -60,7 +60,7 @@ class Quantization:
 
     @property
     def granularity(self) -> str:
-        """Which numbers share a scale: ``tensor``, ``channel``, ``group=32`` or ``block=8x32``."""
+        """Numbers that share a scale: ``tensor``, ``channel``, ``group=32`` or ``block=8x32``."""
         if self.group is not None and self.group_rows > 1:
             return f"block={self.group_rows}x{self.group}"
         if self.group is not None:
@@ -68,7 +68,7 @@ class Quantization:
         return "tensor" if len(self.scales) == 1 < len(self.numbers) else "channel"
 
     def spread(self, sides: Single) -> Single:
-        """Return scales or zero points repeated to one for each number, (rows, columns)."""
+        """Repeat scales or zero points so that each number has its own, (rows, columns)."""
         rows, columns = self.numbers.shape
         if self.group is not None:
             sides = np.repeat(sides, self.group, axis=1)[:, :columns]
@@ -108,8 +108,8 @@ class DeployedModel:
         tensors: all parameters of the model, by name, in the order of the model; the first axis of
             a weight is that of the outputs.
         size_metric: the evaluator's metric that counts the model's bytes; empty if it has none.
-        size_bytes: what that metric counts, by purpose: ``codes``, ``scales``, ``unquantized``,
-            ``headers``.
+        size_bytes: bytes that the metric counts, by purpose: ``codes``, ``scales``,
+            ``unquantized``, ``headers``.
         notes: what the file does not hold but the metrics depend on, such as rounded activations.
         onnx: returns the uncompressed model as an ONNX file, whose initializers have the tensors'
             names and shapes; ``None`` if there is none.
@@ -124,7 +124,7 @@ class DeployedModel:
 
 @runtime_checkable
 class HasDeployedModel(Protocol, metaclass=Capability):
-    """Evaluator that can give the compressed model whose metrics it measures.
+    """Evaluator that can return the compressed model whose metrics it measures.
 
     The model of a design is the one whose metrics :meth:`Evaluator.evaluate` returns. The values of
     a quantized tensor are those that its numbers and scales represent, bit for bit, which ``dse
@@ -164,7 +164,7 @@ class HasFolderCompression(Protocol, metaclass=Capability):
             recipe: recipe of the layers of the blocks.
             others: recipe of embeddings and of the head; ``keep`` leaves them as they are.
             data: file of token ids, (n, t), that calibrate the layers.
-            rotation: rotation that is folded into the weights before; ``none`` for none.
+            rotation: rotation to fold into the weights before compression, or ``none``.
             sequential: whether a block is calibrated by the outputs of compressed blocks.
 
         Raises:

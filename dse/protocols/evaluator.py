@@ -69,8 +69,8 @@ class ChecksValues(Protocol, metaclass=Capability):
         """Check that the evaluator can run on all values that its inputs may take.
 
         Args:
-            values: for each input the values that it can take: the ends of a long range, also a
-                value between them for a real range, none for a metric.
+            values: values of each input: both ends of a long range, for a range of reals also a
+                value between them, and no value for an input that is a metric of another evaluator.
 
         Raises:
             SpecError: the evaluator cannot run on one of the values.
@@ -133,7 +133,7 @@ class StartsPrograms(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class HasNotes(Protocol, metaclass=Capability):
-    """Evaluator that states how it treats what a study names, where a user may expect otherwise."""
+    """Evaluator with notes for the user on treatment of a study that may not be expected."""
 
     notes: Sequence[str]
     """A sentence for each, which ``dse check`` prints."""
@@ -141,7 +141,7 @@ class HasNotes(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class ExplainsAbsentMetrics(Protocol, metaclass=Capability):
-    """Evaluator that provides some metrics only with certain options, and states what they lack."""
+    """Evaluator that states which options its absent metrics require."""
 
     absent_metrics: Mapping[str, tuple[str, str]]
     """By the name of an absent metric, why it is absent and how to mend that."""

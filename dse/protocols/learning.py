@@ -63,12 +63,12 @@ class LearnedMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningResult:
-    """Evaluator that was fitted to runs.
+    """Evaluator fitted to runs, that is, to designs with their measured metrics.
 
     Args:
         text: content of the file to keep, which the option ``file`` of the evaluator accepts.
         metrics: the learned metrics.
-        notes: what was done with the runs.
+        notes: how the runs were treated, for example which were left out.
     """
 
     text: str
@@ -97,7 +97,7 @@ class MetricBelief:
 
     Args:
         means: predicted values, on the scale of the distribution, (n,).
-        deviation: standard deviation on that scale; that of held-out measurements.
+        deviation: standard deviation of the errors on held-out measurements, on that scale.
         is_logarithmic: whether the logarithm of the metric is normal.
     """
 
@@ -121,7 +121,7 @@ class Regression(Protocol):
 
 @runtime_checkable
 class HasRegression(Protocol, metaclass=Capability):
-    """Evaluator that lends its regression to an optimizer, which fits it to a study's trials."""
+    """Evaluator whose regression an optimizer can fit to the trials of a study."""
 
     def regress(self, batch: Batch, values: Floats) -> Regression:
         """Fit the regression of a metric to n measured designs; equal arguments give equal fits.

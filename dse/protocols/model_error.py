@@ -15,12 +15,13 @@ ErrorOrigin = Literal["held out", "extrapolated", "data sheet only"]
 class ModelError(NamedTuple):
     """Relative error of a modelled metric of a design, and the measurements that show it.
 
-    ``origin`` is ``held out`` if the group was measured that the design is of, ``extrapolated`` if
-    only the nearest group was, so that ``mean`` may be too small, and ``data sheet only`` if no
-    measurement of this device, or of this metric, is known. ``mean`` is the mean relative error on
-    measurements that the model was not fitted to (0.1 is 10 %), NaN if it is unknown. ``within`` is
-    that mean after each group's common factor is divided out; designs with the same ``shares`` have
-    this factor in common. It is NaN if the measurements do not show it; ``mean`` then counts.
+    Designs are grouped, for example by device and number format. ``origin`` is ``held out`` if the
+    design's own group was measured, ``extrapolated`` if only a similar group was (``mean`` may then
+    be too small), and ``data sheet only`` if no measurement of this device, or of this metric, is
+    known. ``mean`` is the mean relative error on measurements that the model was not fitted to (0.1
+    is 10 %), NaN if it is unknown. ``within`` is that mean after each group's common factor is
+    divided out; designs with the same ``shares`` have this factor in common. ``within`` is NaN if
+    it is unknown; then use ``mean``.
     """
 
     origin: ErrorOrigin

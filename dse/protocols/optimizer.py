@@ -101,8 +101,8 @@ def traits_of(optimizer: Optimizer | type[Optimizer]) -> OptimizerTraits:
 class ExpectsImprovement(Protocol, metaclass=Capability):
     """Optimizer that estimates the relative hypervolume gain of its last suggestion.
 
-    A study can stop when the gain is small: ``budget: {min_improvement: 0.1 %}``. The class has the
-    attribute, too.
+    A study can stop when the gain is small: ``budget: {min_improvement: 0.1 %}``. The class itself
+    also has the attribute.
     """
 
     expected_gain: float | None
@@ -114,10 +114,10 @@ class ExpectsImprovement(Protocol, metaclass=Capability):
 class AdjustsEffort(Protocol, metaclass=Capability):
     """Optimizer whose suggestions can be computed at lower cost, at the price of their quality.
 
-    A study uses it to keep the option ``thinking`` of the optimizer. The class has both attributes.
-    A further attribute ``effort_words``, a description of each level, is part of the events of
-    changes; it may be missing.
-    Law: a suggestion depends on the present effort alone, not on those of earlier suggestions.
+    A study uses this to respect ``thinking``, the optimizer's limit on the time for suggestions.
+    The class itself has both attributes. A further attribute ``effort_words``, a description of
+    each level, is part of the events of changes; it may be missing. Law: a suggestion depends on
+    the present effort alone, not on those of earlier suggestions.
     """
 
     efforts: int
@@ -131,8 +131,9 @@ class AdjustsEffort(Protocol, metaclass=Capability):
 class SeeksFavourite(Protocol, metaclass=Capability):
     """Optimizer that can search for the design that a user likes best, instead of the front.
 
-    A study uses it for ``dse resume NAME --toward favourite``. The class has the attribute, too.
-    Law: a suggestion depends on the present answers alone, not on those at earlier suggestions.
+    A study uses it for ``dse resume NAME --toward favourite``. The class itself also has the
+    attribute. Law: a suggestion depends on the present answers alone, not on those at earlier
+    suggestions.
     """
 
     preferences: tuple[PreferenceAnswer, ...]

@@ -40,7 +40,8 @@ class StudyStorage(Protocol):
     def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
         """Create a study, with the history of an imported study if there is one.
 
-        Unfinished trials of the history become pending and held by no driver.
+        Unfinished trials of the history become pending; no driver (process that runs a study) holds
+        them.
 
         Raises:
             StudyError: a study of that name exists.
@@ -342,7 +343,7 @@ class StudyReader(Protocol):
         ...
 
     def check(self) -> Iterator[int]:
-        """Read every row of the study, including copies, as a check; yield row counts per chunk."""
+        """Read all rows of the study, redundant ones too, to find damage; yield row counts."""
         ...
 
 
@@ -367,5 +368,5 @@ class SupportsReading(SupportsSummaries, Protocol, metaclass=Capability):
         ...
 
     def check_database(self) -> Iterator[str]:
-        """Check the database apart from its studies; yield a sentence for each damage."""
+        """Check the database outside its studies; yield a description of each damage."""
         ...

@@ -13,9 +13,9 @@ from dse.protocols.evaluator import Evaluator
 class HasTrainedWeights(Protocol, metaclass=Capability):
     """Evaluator of a model that is trained on its first use.
 
-    The weights depend on the processor and on the training library, so that they are no part of
-    ``version``, which is known before. A study holds the weights of each of its drivers against
-    those with which it began.
+    The weights depend on the processor and on the training library, so they cannot be part of
+    ``version``, which is fixed before the training. A study compares the weights on each driver
+    with those that it began with.
 
     Laws:
         - Equal weights have equal hashes, in every process; other weights have others.

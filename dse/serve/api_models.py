@@ -51,7 +51,7 @@ class StudySummary(_Message):
 
 
 class Studies(_Message):
-    """Studies of the storage, in the order in which they were started."""
+    """List of the studies of a storage, in the order in which they were started."""
 
     storage: str
     studies: list[StudySummary]

@@ -50,7 +50,7 @@ class ClientSlots:
         return True
 
     def leave(self, client: str) -> None:
-        """Release one of the client's slots."""
+        """Release one of the connections that a client address may hold."""
         self._held[client] -= 1
         if not self._held[client]:
             del self._held[client]

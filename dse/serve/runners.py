@@ -34,12 +34,12 @@ class Runner:
 
     @property
     def runs(self) -> bool:
-        """Whether the process is still running."""
+        """Whether the process that runs the study is still alive."""
         return self.process.poll() is None
 
     @property
     def last_words(self) -> str:
-        """End of the process's output, if it failed.
+        """Last lines that the process printed, if it failed.
 
         It is empty while the process runs, or if it ended normally or was paused.
         """

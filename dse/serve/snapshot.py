@@ -170,7 +170,7 @@ def _grown(before: Snapshot, storage: Storage, name: str) -> bool:
 
 
 class Presence:
-    """Monitor of drivers' heartbeat counters.
+    """Monitor that finds lost drivers by their heartbeat counters.
 
     A driver counts as alive if its counter has risen recently by this process's own clock.
     """

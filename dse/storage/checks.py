@@ -33,8 +33,8 @@ def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) 
         study: the study's name, for the message.
         ask: the driver's request to the optimizer that the designs come from.
         trials: the study's number of trials.
-        asker: the leader, the only driver that may request designs; ``None`` without a leader.
-        term: the number of the leader's term of office, or of the last leader's.
+        asker: the only driver that may request designs; ``None`` if there is none.
+        term: the number of the asker's term, or of the last asker's.
 
     Raises:
         Overtaken: the study has another number of trials than the request expects, or another

@@ -312,10 +312,10 @@ class RetryingStorage:
 
 
 class RetryingQueue(RetryingStorage):
-    """Retrying storage with a queue of trials; one driver per study, its leader, adds new designs.
+    """Retrying storage with a queue of trials; one driver per study, its asker, adds new designs.
 
-    The queue's calls can be repeated safely: a leader may acquire the same term of office again,
-    and a repeated ``take`` returns also the trials that were assigned to the driver by a call whose
+    The queue's calls can be repeated safely: the asker may acquire the same term again, and a
+    repeated ``take`` returns also the trials that were assigned to the driver by a call whose
     result it has not received.
     """
 

@@ -171,7 +171,7 @@ class AskCoordinator:
         return True
 
     def end(self) -> None:
-        """Release the asker's role without having added designs."""
+        """End the turn of this driver as the asker without having added designs."""
         if self._storage is not None and self.term is not None:
             self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
             self._step_down(self._queue)
@@ -265,7 +265,7 @@ class InformedOptimizer:
         self._events: list[Event] = []
 
     def teach(self, finished: Sequence[Trial]) -> None:
-        """Pass newly finished trials to the optimizer."""
+        """Pass the trials that have finished since the last call to the optimizer."""
         self.optimizer.tell(teachable(self.optimizer, finished))
         self.finished += len(finished)
 
@@ -322,7 +322,7 @@ class InformedOptimizer:
 
 
 def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
-    """Return the finished trials that the optimizer receives.
+    """Return the finished trials that are passed to the optimizer.
 
     Trials outside the space, and trials at a low fidelity, are included only if the optimizer's
     traits state that it learns from them.

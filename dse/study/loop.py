@@ -51,7 +51,7 @@ _SHORTEST_S, _LONGEST_S = 0.01, 1.0
 
 @dataclass(kw_only=True)
 class Loop:
-    """Run of one driver of a study: optimizer, executor and storage, and unfinished trials.
+    """Loop of one driver (process that runs a study): optimizer, executor, storage, open trials.
 
     ``by`` is the optimizer's name in the record. ``first`` are the designs that come before any
     suggestion, such as baselines. ``stages`` gives the rung from which each evaluator runs, for an

@@ -77,7 +77,7 @@ def list_given_designs(plan: Plan, inherited: Inherited) -> list[Design]:
 
 
 class NoOptimizer:
-    """Optimizer that never suggests a design."""
+    """Optimizer that never suggests a design, for runs that only evaluate given ones."""
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002
         return []

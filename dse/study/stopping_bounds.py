@@ -179,6 +179,6 @@ class StoppingRules:
         return KIND, reason
 
     def keep(self) -> None:
-        """Adopt the new count of low gains; call it once the judged suggestion is recorded."""
+        """Store the new count of low gains, once the judged suggestion is recorded."""
         if self._patience is not None:
             self._patience.keep()

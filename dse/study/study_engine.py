@@ -1,4 +1,4 @@
-"""Study engine: a problem with optimizer, budget and storage, used by the Python API and CLI."""
+"""Study engine: creates, loads and runs studies for the Python API and the command line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from dse.analysis.scenario_comparison import Contrast, contrast
 from dse.core.judged_trials import JudgedTrial
 from dse.core.metric import Kind
-from dse.core.pareto import ParetoSet
-from dse.core.problem import Problem
-from dse.core.proof import Proof
 from dse.core.recorded_gap import RecordedGap
-from dse.core.trial import Event, History, Trial
-from dse.core.trials import Trials
+from dse.core.trial import History, Trial
 from dse.errors import StudyError
 from dse.protocols import NEW, Executor, Storage, missing_reason
 from dse.schema.history import recorded_specification as recorded
@@ -26,14 +21,13 @@ from dse.schema.history.lineage import StudyLineage
 from dse.schema.history.recorded_specification import Inherited, difference
 from dse.schema.models import PluginSpec
 from dse.schema.study.budget import Budget
-from dse.schema.study.measured_baselines import settle_baselines
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.study.plugin_checks import is_python_optimizer, missing_optimizer
 from dse.schema.yaml.source import shown
 from dse.storage.trust import check_trust
 from dse.study.front_judging import FrontJudge, check_test_split
 from dse.study.library_members import inherit_libraries
-from dse.study.proposers import ATTACHED
+from dse.study.recorded_study import RecordedStudy
 from dse.study.run_phases import StudyRun
 from dse.study.stopping_bounds import Bounds, bounds_of
 from dse.study.storage_access import (
@@ -46,20 +40,14 @@ from dse.study.storage_access import (
 from dse.system.credentials import private_environment
 
 
-class StudyEngine:
-    """Named study: a plan (problem, optimizer, budget) with its record in a storage.
+class StudyEngine(RecordedStudy):
+    """Named study that can be run: a plan (problem, optimizer, budget) with its record.
 
     Construct it with :meth:`open`, :meth:`of` or :meth:`load`.
     """
 
     def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
-        self.inherited = Inherited.of((storage.spec(name) or {}).get("prior"))
-        known = replace(plan.problem, priors=self.inherited.priors)
-        self.plan = replace(plan, problem=known)
-        if plan.awaited:
-            self.plan = settle_baselines(self.plan, storage.trials(name))
-        self.storage = storage
-        self.name = name
+        super().__init__(plan, storage, name)
         self._changed = changed
         self._stops: set[threading.Event] = set()
         self.latest_gap: RecordedGap | None = None  # of this object's runs, for displays
@@ -171,65 +159,6 @@ class StudyEngine:
             plan = recorded.kept_plan(spec, objects)
             changed = difference(recorded.identity_of(spec), recorded.plain(plan.identity))
         return StudyEngine(plan, opened, name, changed=changed)
-
-    @property
-    def problem(self) -> Problem:
-        """Problem that the study optimizes: space, metrics, objectives and limits."""
-        return self.plan.problem
-
-    @property
-    def trials(self) -> Trials:
-        """All trials of the study, by number."""
-        return self.storage.trials(self.name)
-
-    @property
-    def finished(self) -> Trials:
-        """Finished trials of the study, in order of finishing."""
-        return self.trials.finished
-
-    @property
-    def events(self) -> list[Event]:
-        """Recorded events of the study (choices, proofs, stops), oldest first."""
-        return self.storage.events(self.name)
-
-    @property
-    def front(self) -> ParetoSet:
-        """Pareto front of the finished trials, with its hypervolume."""
-        return ParetoSet.of(self.problem, self.finished)
-
-    @property
-    def contrast(self) -> Contrast | None:
-        """Comparison of the best designs under each scenario; ``None`` without scenarios."""
-        if not self.plan.alone:
-            return None
-        return contrast(self.problem, self.plan.alone, self.plan.weights, self.finished)
-
-    @property
-    def carried(self) -> int:
-        """Number of trials that came from other studies and do not count against the budget."""
-        spec = self.storage.spec(self.name) or {}
-        return int(spec.get("carried", {}).get("trials", 0)) + len(self.inherited.designs)
-
-    @property
-    def attached(self) -> int:
-        """Number of trials whose results the user has attached; they count for no budget."""
-        return sum(ask.count for ask in self.storage.asks(self.name) if ask.by == ATTACHED)
-
-    @property
-    def exact(self) -> bool:
-        """Whether the front is exact: all legal designs were considered, no value is missing."""
-        return self.proof.exact
-
-    @property
-    def proof(self) -> Proof:
-        """Statement of what is proved about the front (such as exactness), and missing values."""
-        return Proof.of_study(self.problem, self.finished, self.events)
-
-    @property
-    def provenance(self) -> Mapping[str, str]:
-        """Software versions and machine with which the study was begun."""
-        spec = self.storage.spec(self.name)
-        return dict(spec.get("provenance", {})) if spec else {}
 
     def run(
         self,

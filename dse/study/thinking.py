@@ -123,11 +123,11 @@ class ThinkingControl:
         return [Event(kind=KIND, text=text, told=len(finished))]
 
     def note(self, seconds: float, count: int) -> None:
-        """Note what the last request cost; a process's first one, which imports, is left out.
+        """Record the cost of the last request, but not of the first one, which includes imports.
 
         Args:
             seconds: elapsed time of the request.
-            count: number of designs that it gave.
+            count: number of designs that it returned.
         """
         if self._warm and count:
             self._costs[self._level].append((seconds, count))

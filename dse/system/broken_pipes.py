@@ -38,7 +38,7 @@ def outlive_readers() -> None:
 def raise_without_reader() -> None:
     """Make writes to standard output raise ``BrokenPipeError`` once the pipe has no reader.
 
-    It serves output that never ends by itself, which would otherwise continue unread.
+    Output that never ends by itself would otherwise continue unread.
     """
     pipe = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(pipe, _Pipe):

@@ -34,20 +34,20 @@ _END_S = 10.0
 
 
 def run_mark(folder: str) -> str:
-    """Return the variable name that marks the programs that run in a folder, one at a time.
+    """Return the name of the environment variable that marks programs started in a folder.
 
-    It serves to find a program that an earlier attempt left running there. Wardens, which end a
-    driver's programs when it dies, do not search for it, because they would also find the next
-    program.
+    Only one program runs in the folder at a time; by this mark, a later attempt finds a program
+    that an earlier one left running. A warden, which ends the programs of a process that dies, does
+    not use this mark, because the next program has it as well.
     """
     return f"DSE_RUN_{sha256(folder.encode()).hexdigest()[:16]}"
 
 
 class Warden:
-    """Process that ends what this process leaves running, if this process dies.
+    """Watchdog process that ends the programs of this process if this process dies.
 
-    Leaving it as a context manager dismisses it. Only what the last call of :meth:`watch`
-    names is ended.
+    As a context manager it is dismissed at the end of the block. It ends only the programs that the
+    last call of :meth:`watch` names.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Warden:
         processes: Iterable[int] = (),
         folder: str | None = None,
     ) -> None:
-        """Name what to end and remove, in place of what was named before.
+        """Set the processes to end and the folder to remove, in place of those set before.
 
         Args:
             group: a process group to kill.
@@ -108,7 +108,7 @@ class Warden:
 
 
 class WardenPool:
-    """Wardens that are kept between programs, because starting one takes longer than many kernels.
+    """Pool of reusable wardens (watchdog processes), because starting one takes milliseconds.
 
     They end with the pool. A copy in another process, pickled or forked, starts wardens of its own.
     """
@@ -193,7 +193,7 @@ def start_program(
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> GuardedProgram:
-    """Start a program with pipes for its output; the warden watches it, not earlier ones.
+    """Start a program with pipes for its output; from now on the warden watches it alone.
 
     Args:
         words: the program and its arguments.

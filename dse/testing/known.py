@@ -143,7 +143,7 @@ def problem_of(
 
 
 def beaten(losses: Floats) -> Mask:
-    """Return which of n loss vectors of shape (n, m) another one dominates, shape (n,).
+    """Return a mask of the n loss vectors (n, m) that another one dominates, (n,).
 
     All pairs are compared.
     """

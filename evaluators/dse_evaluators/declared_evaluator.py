@@ -18,7 +18,7 @@ from dse_evaluators.reading_table import Reading, Readings
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 class DeclaredEvaluator:
-    """Evaluator of a table of inputs, its metrics, and a function of the inputs' columns.
+    """Base class of evaluators that are declared by a table of inputs and a function of columns.
 
     A subclass names its inputs and metrics in its header, and computes the metrics in
     :meth:`compute`. Its annotated fields are its options: a subclass is a dataclass whose fields

@@ -15,7 +15,7 @@ SUFFIX = ".fits.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """One set of fitted constants, judged by its errors on held-out points.
+    """One set of fitted constants, with its errors on held-out points.
 
     A point is one measured number, with the name that its source uses. ``fitted_on`` and
     ``judged_on`` (held out) are disjoint. ``attempts`` is the number of model forms or choices

@@ -11,7 +11,7 @@ from dse_evaluators.compression.recipe_evaluator import ByRecipe
 from dse_evaluators.workloads import model_factories
 from dse_evaluators.workloads.models import MODELS
 from dse_evaluators.workloads.own import plugin_model
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from tests.plugins.test_pages_of_authors import FILE, HOW_TO, commands_of, typed
 
 PAGE = "own-registered-model"

@@ -49,7 +49,7 @@ class BudgetProgress:
 
     @property
     def words(self) -> str:
-        """Progress as text: ``12 of 60 measurements``."""
+        """Progress of the run as text: ``12 of 60 measurements``."""
         of = "" if self.end is None else f" of {self.end:,g}"
         return f"{self.done:,.0f}{of} {self.word}"
 

@@ -127,7 +127,7 @@ Part = Node | Items
 
 
 def literal(value: Value, unit: str = "") -> Node:
-    """Return the literal node of a value."""
+    """Return a syntax-tree node for a literal value."""
     if isinstance(value, bool):
         return Truth(value)
     return Text(value) if isinstance(value, str) else Number(value, unit)

@@ -59,7 +59,7 @@ def arithmetic(operator: str, left: Column, right: Column) -> Column:
 
 
 def negative(operand: Column) -> Column:
-    """Return the negated operand, as a column."""
+    """Return the negative of a column of numbers, as a column."""
     return Column(np.negative(_convert_truths(operand)), operand.absent)
 
 

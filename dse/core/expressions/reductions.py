@@ -130,7 +130,7 @@ def sums(arguments: Sequence[Part]) -> Items:
 
 
 def within(arguments: Sequence[Part]) -> Part:
-    """Return the condition that the item is in the list or, for a subset, is selected.
+    """Return the condition of ``x in list``: an item equals x or, in a subset, x is selected.
 
     Raises:
         SpecError: the second argument is not a list, or the subset has no such item.

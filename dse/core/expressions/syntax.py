@@ -52,7 +52,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Binary arithmetic operation."""
+    """Syntax-tree node for an arithmetic operation on two operands."""
 
     operator: str
     left: Node
@@ -94,7 +94,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call of a function.
+    """Syntax-tree node for the call of a function.
 
     The function is one of :data:`~dse.core.expressions.operators.FUNCTIONS`, or of
     :data:`LIST_FUNCTIONS`, which are expanded before evaluation. ``x in bits`` is stored as a call
@@ -194,7 +194,7 @@ LIST_FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
 
 
 def children(node: Node) -> Sequence[Node]:  # noqa: C901 - one case per kind of node
-    """Return the operands of a node."""
+    """Return the operands of a syntax-tree node."""
     match node:
         case Number() | Text() | Truth() | Name():
             return ()

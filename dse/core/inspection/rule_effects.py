@@ -70,7 +70,7 @@ class SpaceSize:
 
 
 class Portions:
-    """Calculator of the effects of rules, and of how often each parameter is active.
+    """Calculator of how many designs each rule removes, and how often each parameter is active.
 
     The space must have at least one legal design.
     """
@@ -100,7 +100,7 @@ class Portions:
 
     @cached_property
     def extent(self) -> SpaceSize:
-        """Numbers of designs before and after the rules."""
+        """Numbers of designs of the space before and after its rules are applied."""
         sizes = [size(parameter) for parameter in self._space.parameters]
         designs = self._space.count()
         estimate = self._space.estimate() if designs is None else None

@@ -116,7 +116,7 @@ class Legal:
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
 
     def witness(self) -> Batch:
-        """Search for one legal design where random draws find none; a failure gives no design."""
+        """Search for one legal design where random draws find none; return none if that fails."""
         return self._searched
 
     @cached_property

@@ -28,7 +28,7 @@ class PartialValue:
     domain: tuple[Value, ...] = ()
 
     def column(self) -> Column:
-        """Return the decoded value in each state, (s,)."""
+        """Return the decoded value of the parameter in each state, (s,)."""
         if self.domain:
             return Column.coded(self.domain, self.codes)
         gone = self.codes < 0

@@ -98,13 +98,13 @@ Walk = TableWalk | DistinctWalk
 def walk_of(
     node: Node, order: Mapping[str, int], parameters: Mapping[str, Finite], optional: frozenset[str]
 ) -> Walk | None:
-    """Return the automaton of a rule; ``None`` if it is neither a table nor ``all_different``.
+    """Return an automaton that checks a rule while the parameters are set one after another.
 
     Args:
         node: the rule.
         order: position of each parameter in the order in which they are set.
         parameters: the group's parameters by name.
-        optional: parameters that can be absent; most rules hold vacuously there.
+        optional: parameters that can be absent; most rules are satisfied if one of them is.
     """
     match node:
         case Listed(negated=False):

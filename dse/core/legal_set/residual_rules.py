@@ -81,7 +81,7 @@ def fold_names(
 
 @lru_cache(maxsize=_NAMED)
 def names_of(node: syntax.Node) -> frozenset[str]:
-    """Return every name in the tree."""
+    """Return every parameter name in a rule's expression tree."""
     if isinstance(node, syntax.Name):
         return frozenset((node.name,))
     return frozenset().union(*(names_of(child) for child in syntax.children(node)))

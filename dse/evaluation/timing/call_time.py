@@ -41,7 +41,7 @@ _NORMAL_95 = 1.96
 
 
 class Disturbance(IntEnum):
-    """How other programs affected a reading."""
+    """Effect of other programs on one reading of a timing."""
 
     NONE = 0
     LOADED = 1

@@ -44,7 +44,7 @@ def find_counters(powercap: Path = _POWERCAP) -> tuple[EnergyCounter, ...]:
 
 
 def read_counters(counters: tuple[EnergyCounter, ...]) -> Mapping[str, float]:
-    """Return the reading of each counter, in joules."""
+    """Return the reading of each energy counter, in joules."""
     return {counter.name: counter.read_j() for counter in counters}
 
 

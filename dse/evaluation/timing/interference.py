@@ -73,7 +73,7 @@ def waited_ns(tasks: Path = _TASKS) -> int | None:
 
 
 def load_limit() -> float:
-    """Return the number of cores from which on other load counts as interference.
+    """Return the load of other processes, in cores, above which it counts as interference.
 
     A quarter of a core, or a fiftieth of the machine: the resolution of a window of 0.25 s is about
     a tenth of a core, and small tasks of the system are always there.

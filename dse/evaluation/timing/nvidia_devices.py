@@ -14,7 +14,7 @@ _THROTTLED = 0x8 | 0x20 | 0x40 | 0x80
 
 @dataclass(frozen=True, slots=True)
 class NvidiaDevice:
-    """A device of the driver, by its index.
+    """GPU of NVIDIA, by its index in the driver's list.
 
     Source:
         NVML API reference: nvmlDeviceGetTotalEnergyConsumption in mJ, nvmlDeviceGetClockInfo in

@@ -56,7 +56,7 @@ TARGETS: Mapping[str, DeploymentTarget] = {
 
 
 def target_of(name: str) -> DeploymentTarget:
-    """Return the target of this name.
+    """Return the file format for compressed models with this name.
 
     Raises:
         StudyError: there is no such target.

@@ -161,7 +161,7 @@ def _why_missing(value: Value, own: Sequence[FlagRule], program: str) -> str:
 
 @cache
 def program_rules(program: str) -> tuple[FlagRule, ...]:
-    """Return the built-in rules of a program."""
+    """Return the built-in rules that convert settings of a program to its flags."""
     with _TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     targets = (program, LAUNCHERS[program].engine, _EVERY)

@@ -39,7 +39,7 @@ class Launcher:
     implied: tuple[str, str, Value] | None = None
 
     def complete(self, flags: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the flags with the keys that a configuration needs beside them."""
+        """Return the flags, completed by the keys that a configuration file requires."""
         whole = {**self.required, **flags}
         if self.implied and any(name.startswith(self.implied[0]) for name in flags):
             whole[self.implied[1]] = self.implied[2]

@@ -60,8 +60,8 @@ class BotorchSurrogate:
 
     Args:
         lesson: training data.
-        fitted: surrogate of the same targets whose hyperparameters are kept; by default they are
-            fitted. If a target was added since, such as that of success, they are fitted, too.
+        fitted: earlier surrogate, whose hyperparameters are kept if it has the same targets;
+            otherwise, and by default, hyperparameters are fitted.
 
     Source:
         Ament, Daulton, Eriksson, Balandat, Bakshy: Unexpected Improvements to Expected
@@ -102,7 +102,7 @@ class BotorchSurrogate:
         return means.numpy(), variances.clamp_min(1e-12).sqrt().numpy()
 
     def acquisition(self, rng: np.random.Generator) -> Acquisition:
-        """Return the acquisition function for the numbers of objectives and of feasible trials."""
+        """Return the acquisition function for this number of objectives and of feasible trials."""
         return Acquisition(self._function(rng))
 
     def _function(self, rng: np.random.Generator) -> AcquisitionFunction:

@@ -67,10 +67,10 @@ class MeasuredValues:
 
 @dataclass(kw_only=True)
 class ConformalBand:
-    """Surrogates of a record's measured quantities, and the scores of their one-step predictions.
+    """Conformal band around the predictions of a study's measured quantities.
 
-    It is a function of the record: whether it learns the values in one call or in many has no
-    effect.
+    It holds the surrogates, and the scores of their predictions of each next value. Learning all
+    values in one call or one at a time gives the same band.
 
     Args:
         problem: the problem.
@@ -104,7 +104,7 @@ class ConformalBand:
 
     @property
     def scores(self) -> Floats:
-        """Scores of all predictions, (s, a + l): positive where the measurement was better."""
+        """Scores of s predictions of a objectives and l limits, (s, a + l); positive is better."""
         return np.array(self._scores) if self._scores else np.zeros((0, len(self._learnt)))
 
     def is_calibrated(self, confidence: float) -> bool:
@@ -113,7 +113,7 @@ class ConformalBand:
         return bool(self._learnt) and len(self.scores) + 1 >= least
 
     def width(self, confidence: float) -> Floats:
-        """Return the band's width for each quantity, (a + l,), in predicted standard deviations.
+        """Return the band's width in predicted deviations for each objective and limit, (a + l,).
 
         It is the conformal quantile of the latest scores, and at least 0.
 

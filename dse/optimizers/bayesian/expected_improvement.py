@@ -107,9 +107,9 @@ def expected_gains(
     groups: Ints,  # (n,), the front of each part; -1 without one
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the expected hypervolume improvement by each of n measurements, (n,).
+    """Return the expected hypervolume improvement of measuring each of n parts, (n,).
 
-    A part is the values of the parameters that the measurement reads.
+    A part is a combination of values of the parameters that a measurement reads.
     """
     gains = np.zeros(len(groups))
     rows = np.flatnonzero(groups >= 0)

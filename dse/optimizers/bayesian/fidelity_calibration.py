@@ -50,7 +50,7 @@ def choose_calibration(low: Floats, high: Floats) -> Calibration:
 
 
 def held_out(low: Floats, high: Floats) -> Floats:
-    """Return cross-validated predictions of the true metric, (n,).
+    """Return cross-validated predictions of a metric from its approximation, (n,).
 
     The form of the curve is chosen anew in each fold.
     """

@@ -47,7 +47,7 @@ class Patience:
         return f"the expected gain, {100 * gain:.2g} %, {self._below}"
 
     def keep(self) -> None:
-        """Adopt the new count of low gains; call it once the inspected suggestion is recorded."""
+        """Store the number of low gains in a row, once the last suggestion is recorded."""
         self._low = self._next
 
     def ended(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:

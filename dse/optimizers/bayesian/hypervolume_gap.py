@@ -49,17 +49,17 @@ class HypervolumeGap:
 
 
 class GapEstimator:
-    """Estimator of the hypervolume that a study still misses; it depends on the trials alone.
+    """Estimator of the hypervolume that a study still misses, computed from its trials.
 
-    Modelled metrics are exact, and measured metrics of designs that share the measured part of a
-    finished trial are known. Other measured metrics get the optimistic end of a conformal band
-    around a Gaussian process.
+    Modelled metrics are exact, and measured metrics are known for all designs that share the
+    measured inputs of a finished trial. Other measured metrics get the optimistic end of a
+    conformal band around a Gaussian process.
 
     Args:
         problem: the problem.
         confidence: probability with which the gap is an upper bound, between 0 and 1.
-        completes: whether the front is to be completed by designs that need no measurement, so that
-            these count as found.
+        completes: whether the front will be completed by designs that reuse measurements; these
+            then count as found.
     """
 
     def __init__(

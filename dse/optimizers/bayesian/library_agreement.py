@@ -37,11 +37,12 @@ Ranking = tuple[Floats, Floats]
 
 
 class LibraryAgreement:
-    """Part of the grey-box search that decides about a library; without one it does nothing.
+    """Decision of the grey-box search whether to use a library of earlier studies.
 
     The first designs are chosen without a library. From :data:`FEWEST` measured designs on, a
-    library is used while its members rank the measured designs better than chance explains. The
-    decision is a function of the finished trials alone, and is made anew after each of them.
+    library is used while its members (the earlier studies) rank the measured designs better than
+    chance explains. Without a library, this object does nothing. The decision is a function of the
+    finished trials alone, and is made anew after each of them.
 
     Args:
         problem: problem to optimise; members of libraries are among its ``priors``.
@@ -74,8 +75,8 @@ class LibraryAgreement:
         """Return whether the next design is chosen with the library.
 
         The library is used if it agrees with the measurements. After the first :data:`_ALONE`
-        measured designs, two of four are chosen without it nevertheless: where its studies are
-        wrong, a model that trusts them would learn so late.
+        measured designs, two of every four designs are nevertheless chosen without it, because a
+        model that trusts wrong studies would detect the error late.
 
         Args:
             trials: the first n trials of the study that finished, for any n.
@@ -95,7 +96,7 @@ class LibraryAgreement:
         return self._has_library and self._chance(done) <= max(_CHANCE / tests, _LEAST_CHANCE)
 
     def report(self, weights: Mapping[str, MemberWeights], finished: Sequence[Trial]) -> None:
-        """Note an event where the decision changes, and the weights after 8, 16, 32 ... trials.
+        """Record events: changes of the decision, and the weights after 8, 16, 32 ... trials.
 
         A resumed study does not repeat the event about the weights at which it resumes.
 

@@ -37,10 +37,10 @@ _FEWEST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberWeights:
-    """Weights of a library's members for one quantity, and the trust in their weighted mean.
+    """Weights of the studies of a library (its members) in the prediction of one quantity.
 
-    ``trust`` is the expected correlation, from 0 to 1, of the quantity with the members' weighted
-    mean prediction.
+    ``trust`` is the expected correlation, from 0 to 1, of the quantity with the weighted mean of
+    the members' predictions.
     """
 
     studies: tuple[str, ...]

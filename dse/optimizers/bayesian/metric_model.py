@@ -81,7 +81,7 @@ class Encoder(Protocol):
 
 
 class Surrogate(Protocol):
-    """Fitted model of one loss."""
+    """Surrogate model of one loss, fitted to the measurements."""
 
     def at(self, points: Floats) -> Prediction:
         """Return the predictive distribution of a new measurement, noise included, at k points."""

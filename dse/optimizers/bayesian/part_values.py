@@ -124,7 +124,7 @@ class PartValues:
         *,
         steps: int,
     ) -> tuple[Batch, Floats]:
-        """Extend the pool of candidates by neighbours of its best members, ever closer ones.
+        """Extend the pool by neighbours of its best members, with decreasing step width.
 
         Args:
             known: the posterior.

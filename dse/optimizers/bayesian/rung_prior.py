@@ -37,11 +37,11 @@ Columns = Mapping[str, Column]
 
 
 class RungPrior:
-    """Values of measured quantities as the modelled rungs of their ladders predict them.
+    """Predictions of measured quantities by modelled lower fidelities (rungs of their ladders).
 
-    From each ladder the highest modelled rung is used, if it reads only parameters that the
-    measured metric reads, too. A quantity has a prediction if each of its measured metrics has
-    such a rung.
+    From each fidelity ladder the highest modelled rung is used, if it depends only on parameters
+    that the measured metric depends on. A quantity has a prediction if each of its measured metrics
+    has such a rung.
 
     Args:
         problem: problem to optimise.
@@ -61,7 +61,7 @@ class RungPrior:
         """Whether the rungs predict every objective that has to be measured."""
 
     def covers(self, expression: Expression) -> bool:
-        """Return whether rungs predict all measured metrics that a formula reads."""
+        """Return whether modelled lower fidelities exist for all measured metrics of a formula."""
         measured = expression.names & self._problem.measured
         return bool(measured) and measured <= self._rungs.keys()
 
@@ -85,7 +85,7 @@ class RungPrior:
         return {**batch.columns, **found}, fine
 
     def is_used(self, trials: Sequence[Trial]) -> bool:
-        """Return whether the rungs rank the measured designs correctly in every learnt objective.
+        """Return whether lower fidelities rank the measured designs correctly in all objectives.
 
         Args:
             trials: the first n trials of the study that finished, for any n.
@@ -141,10 +141,10 @@ class RungPrior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungInputs:
-    """Encoding of designs for a Gaussian process whose prior mean is a rung, in the last column.
+    """Encoding of designs for a Gaussian process whose prior mean is a lower fidelity (rung).
 
-    The rung is on the scale of the losses that the process is fitted to, so that the slope of a
-    perfect rung is 1.
+    The last column holds the rung's prediction, on the scale of the losses that the process is
+    fitted to, so that the slope of a perfect rung is 1.
     """
 
     inputs: Inputs
@@ -163,7 +163,7 @@ class RungInputs:
 
 
 def agrees(low: Floats, high: Floats) -> bool:
-    """Return whether a rung ranks the measured designs like the measurements.
+    """Return whether a lower fidelity (rung) ranks the measured designs as the measurements do.
 
     The rank correlation is shrunk towards :data:`_TRUST`, which counts as :data:`_PAIRS` pairs of
     designs.
@@ -177,10 +177,10 @@ def agrees(low: Floats, high: Floats) -> bool:
 
 
 def is_without_rung(count: int) -> bool:
-    """Return whether the design after ``count`` measured ones is chosen without the rungs.
+    """Return whether the design after ``count`` measured ones is chosen without lower fidelities.
 
-    Some designs are, because rungs would otherwise steer the search away from designs about which
-    they are wrong, and no measurement would show the error.
+    Some designs are chosen so, because lower fidelities would otherwise steer the search away from
+    designs about which they are wrong, and no measurement would reveal the error.
     """
     return count >= _ALONE and count % _TURNS == 0
 

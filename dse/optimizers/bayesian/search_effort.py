@@ -28,7 +28,7 @@ class SearchEffort:
 
     @property
     def words(self) -> str:
-        """Description of the level, for a recorded event."""
+        """Description of the present level of effort, for an event of the study."""
         fits = "" if self.stride == 1 else f", lengths fitted {self.stride} times less often"
         return f"{self.drawn:,} candidates drawn, at most {self.rows} values fitted{fits}"
 

@@ -108,10 +108,10 @@ class UtilityImprovement:
         stairs: Sequence[Floats],  # conditional fronts, (r, b) each
         groups: Ints,  # (n,), the front of each part; -1 without one
     ) -> Floats:
-        """Return the expected improvement by each of n measurements, (n,).
+        """Return the expected improvement of utility by measuring each of n parts, (n,).
 
-        A part is the values of the parameters that the measurement reads; its value is that of the
-        best design that has them. Of a long conditional front, an even sample is used.
+        A part is a combination of values of the parameters that a measurement reads; it counts as
+        the best design with these values. A long conditional front is replaced by an even sample.
         """
         found = np.zeros(len(groups))
         rows = np.flatnonzero(groups >= 0)

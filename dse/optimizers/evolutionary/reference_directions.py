@@ -27,7 +27,7 @@ _INNER = 0.5
 
 
 def directed_population(problem: Problem, asked: int | None) -> int:
-    """Return :func:`many_population`; raise StudyError for a problem with one objective.
+    """Return the population size of :func:`many_population`; refuse a single objective.
 
     Raises:
         StudyError: there is only one objective, and so only one direction.

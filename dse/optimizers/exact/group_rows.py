@@ -63,7 +63,7 @@ class Piece:
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
     def take(self, rows: Ints) -> Piece:
-        """Return the selected value combinations only."""
+        """Return only the value combinations at these indices."""
         return Piece(groups=self.groups, places=self.places[rows], asked=self.asked.take(rows))
 
     def beside(self, other: Piece) -> Piece:

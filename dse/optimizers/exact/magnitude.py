@@ -54,7 +54,7 @@ class Magnitude:
 
     @property
     def is_identity(self) -> bool:
-        """Whether the map is the identity."""
+        """Whether the mapping of values to magnitudes is the identity."""
         return self.scale == 1.0 and self.most == np.inf
 
     @property

@@ -119,7 +119,7 @@ def merge_trends(*every: Trends) -> Trends:
 
 
 def negate_trends(trends: Trends) -> Trends:
-    """Return the trends of the negated formula."""
+    """Return the trends of the negative of a formula, given those of the formula."""
     return {part: trend.turned for part, trend in trends.items()}
 
 

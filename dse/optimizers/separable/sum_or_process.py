@@ -30,7 +30,7 @@ _FOUND_MARGIN = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelScores:
-    """Comparison of both models of an objective by leave-one-out log density.
+    """Leave-one-out log densities of an objective under a sum of parts and a Gaussian process.
 
     ``compared`` counts the measurements that both models predict. The first two measurements, with
     all features at their least or largest, are left out, because predicting them is extrapolation.
@@ -58,7 +58,7 @@ class ModelScores:
 
 
 class SumOrProcess:
-    """Fitter of sums of parts; a sum with a poor leave-one-out score gives way to a process."""
+    """Fitter that chooses between a sum of parts and a Gaussian process by leave-one-out score."""
 
     def __init__(self, model: SeparableModel) -> None:
         self.model = model

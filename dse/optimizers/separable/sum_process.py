@@ -109,7 +109,7 @@ class SumProcess:
         *,
         variances: Floats | None = None,
     ) -> SumProcess:
-        """Return the posterior for given variances; see :meth:`fit` for the arguments."""
+        """Return the posterior of a metric that is a sum of parts, for given prior variances."""
         kernels, basis = _kernels(points, layout)
         found = _solve(hyper, kernels, basis, values, variances)
         return SumProcess(
@@ -202,7 +202,7 @@ class SumProcess:
 
     @property
     def values(self) -> Floats:
-        """Values that the posterior is conditioned on, (n,)."""
+        """Measured values on which the posterior is conditioned, (n,)."""
         fitted = self.basis @ self.trend
         return np.asarray(fitted + self.root @ (self.root.T @ self.weights))
 

@@ -63,7 +63,7 @@ class UndecidedRegion:
 
     @property
     def name(self) -> str:
-        """Name for a legend."""
+        """Name of the region of undecided designs, for a legend."""
         return f"undecided at {100 * self.confidence:.4g} %"
 
 

@@ -58,7 +58,7 @@ class EnvironmentFacts(Shape):
 
 
 class Placed(Shape):
-    """Result of installing an asset or environment."""
+    """JSON result of installing an asset or an environment."""
 
     name: str
     """Its name."""
@@ -71,7 +71,7 @@ class Placed(Shape):
 
 
 class Removed(Shape):
-    """Result of removing an asset or environment."""
+    """JSON result of removing an asset or an environment."""
 
     name: str
     """Its name."""

@@ -175,7 +175,7 @@ class Fingerprints(Shape):
 
 
 class Differing(Shape):
-    """Comparison of two spaces."""
+    """JSON result of the comparison of two spaces."""
 
     same: bool
     """Whether they are the same space."""

@@ -144,7 +144,7 @@ class Trusted(Shape):
 
 
 class Forgotten(Shape):
-    """Result of deleting a study."""
+    """JSON result of deleting a study."""
 
     study: str
     """Its name."""

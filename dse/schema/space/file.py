@@ -27,11 +27,11 @@ class Stated(Generic[_T]):
 
     @property
     def where(self) -> str:
-        """Location of the value, as ``file:line``."""
+        """Location in the space file that states the value, as ``file:line``."""
         return self.source.place(self.path)
 
     def at(self, *inner: str | int) -> str:
-        """Return the file location, ``file:line``, of the value that further keys lead to."""
+        """Return the location, ``file:line``, of the value under further keys of this mapping."""
         return self.source.place((*self.path, *inner))
 
 

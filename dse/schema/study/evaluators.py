@@ -205,7 +205,8 @@ class EvaluatorSet:
         Args:
             name: the evaluator's name in the study.
             option: the option.
-            stated: what replaces it: ``{option: value}``, or nothing.
+            stated: replacement of the option: ``{option: value}``, or an empty mapping to remove
+                it.
 
         Raises:
             DseError: the evaluator refuses the value, or requires the option.

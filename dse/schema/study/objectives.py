@@ -250,7 +250,7 @@ def written_units(rules: Iterable[Expression]) -> dict[str, str]:
 
 
 def with_objective_unit(objective: Objective, written: Mapping[str, str]) -> Objective:
-    """Return the objective with the unit for display: its own, or that of a bound, if any."""
+    """Return the objective with its display unit: its own, or that of a limit on its formula."""
     own = objective.written or _other(objective.unit, objective.text, written)
     return replace(objective, written=own)
 

@@ -47,7 +47,7 @@ class Readers:
     space_file: SourceDocument
 
     def mistakes(self) -> Iterator[SpecError]:
-        """Yield an error for each unused parameter.
+        """Yield an error for each parameter of the space that the study does not read.
 
         An option that has the name of a parameter, which the evaluator thus ignores, is an error
         too.

@@ -303,7 +303,7 @@ class HiddenError(SpecError):
 
 
 class ErrorCollector:
-    """Collector of distinct errors.
+    """Collection of the distinct errors found in the files of a study.
 
     It also collects the parts of the files that could not be checked because of them.
     """

@@ -41,7 +41,7 @@ class ParameterAnswer:
 
     @property
     def whole(self) -> bool:
-        """Whether the parameter is a range of integers."""
+        """Whether the described parameter is a range of integers."""
         return not self.values and self.low.is_integer() and self.high.is_integer()
 
 

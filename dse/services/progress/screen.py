@@ -66,7 +66,7 @@ class Screen(Protocol):
 
 
 class Nowhere:
-    """Progress display that shows nothing."""
+    """Progress display for output that is not shown: it prints nothing."""
 
     def show(self, content: Content) -> None: ...
 

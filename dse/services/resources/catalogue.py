@@ -62,7 +62,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
     take: Callable[[One], bool]
 
     def known(self) -> Mapping[str, One]:
-        """Return all resources by name.
+        """Return all assets or environments of the catalogue, by name.
 
         Raises:
             PluginError: a plug-in package's table of resources cannot be imported, or two tables

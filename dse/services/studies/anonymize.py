@@ -180,7 +180,7 @@ class Named:
         return ((self.names.trial(one), place) for one, place in self.record.placed_trials())
 
     def others(self, part: str) -> Iterator[Any]:
-        """Yield the study's records of one kind other than trials, names replaced.
+        """Yield the study's records of one kind other than trials, with names of folders replaced.
 
         ``part`` is ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``.
         """

@@ -16,7 +16,7 @@ MOST_CHECKED = 10_000
 
 
 def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
-    """Return a summary of each study of a storage: trial counts, and the question it asks.
+    """Return a summary of each study of a storage: trial counts, and the question in its file.
 
     If the storage has at most :data:`MOST_CHECKED` database rows, all are checked for damage;
     otherwise no trial is read.

@@ -24,7 +24,7 @@ class Watching(Protocol):
     """Interface of observers that are notified of the progress of a running sweep."""
 
     def begins(self, study: StudyEngine, budget: Budget) -> None:
-        """Note that a study starts or resumes."""
+        """Note for the display that a study of the sweep starts or resumes."""
 
     def finished(self, trial: Trial) -> None:
         """Note that a trial of the study has finished."""

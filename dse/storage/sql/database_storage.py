@@ -114,10 +114,10 @@ class SqlStorage:
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._database.writing(study) as connection:
             kept = statements.require_study(connection, study)
-            office = entries.office(connection, kept)
-            check_turn(study, ask, kept.trials, *office)
-            if ask.releases and office.driver is not None:
-                entries.appoint(connection, kept, None, office.term)
+            turn = entries.asker_term(connection, kept)
+            check_turn(study, ask, kept.trials, *turn)
+            if ask.releases and turn.driver is not None:
+                entries.appoint(connection, kept, None, turn.term)
             new = ask.issue(kept.trials, designs)
             statements.put(connection, kept, [row_of(trial) for trial in new])
             counts = ASKS.append(connection, kept, [ask.kept(kept.trials, len(new))])
@@ -251,9 +251,9 @@ class SqlStorage:
             DRIVERS.put(connection, kept, driver, replace(one, left=True))
             held = statements.lock_held_trials(connection, kept, driver)
             statements.move(connection, kept, held, **_FREE)
-            office = entries.office(connection, kept)
-            if office.driver == driver:
-                entries.appoint(connection, kept, None, office.term)
+            turn = entries.asker_term(connection, kept)
+            if turn.driver == driver:
+                entries.appoint(connection, kept, None, turn.term)
 
     def drivers(self, study: str) -> list[Driver]:
         return self._all(study, DRIVERS)
@@ -262,15 +262,15 @@ class SqlStorage:
         with self._database.writing(study) as connection:
             kept = statements.require_study(connection, study)
             _driver(connection, kept, driver)
-            office = entries.office(connection, kept)
-            if office.term == term:
+            turn = entries.asker_term(connection, kept)
+            if turn.term == term:
                 entries.appoint(connection, kept, driver, term + 1)
-        return office.term == term or office == (driver, term + 1)
+        return turn.term == term or turn == (driver, term + 1)
 
     def release_asker(self, study: str, driver: int, term: int) -> None:
         with self._database.writing(study) as connection:
             kept = statements.require_study(connection, study)
-            if entries.office(connection, kept) == (driver, term):
+            if entries.asker_term(connection, kept) == (driver, term):
                 entries.appoint(connection, kept, None, term)
 
     def take(

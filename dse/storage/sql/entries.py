@@ -1,6 +1,6 @@
 """Rows of a study's events, asks, attempts, reports and drivers, and its queue of waiting trials.
 
-The queue's statements also elect the leader: the one driver that may request new designs.
+The queue's statements also elect the asker: the one driver that may request new designs.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class RowKind(Generic[T]):
         return [self.value(study.name, row) for row in rows]
 
     def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
-        """Return those records with the given numbers that exist, oldest first.
+        """Return the existing records among those with the given numbers, oldest first.
 
         Raises:
             StorageError: a row is damaged.
@@ -188,18 +188,18 @@ DRIVERS = RowKind(
 )
 
 
-class LeaderTerm(NamedTuple):
-    """Leader of a study, the one driver that may request new designs, and its term's number.
+class AskerTerm(NamedTuple):
+    """Asker of a study, the one driver that may request new designs, and its term's number.
 
-    ``driver`` is ``None`` after the last leader's term has ended.
+    ``driver`` is ``None`` after the last asker's term has ended.
     """
 
     driver: int | None = None
     term: int = 0
 
 
-def office(connection: Connection, study: Study) -> LeaderTerm:
-    """Return the present leader of a study, if any, and the number of its term of office.
+def asker_term(connection: Connection, study: Study) -> AskerTerm:
+    """Return the present asker of a study, if any, and the number of its term.
 
     Raises:
         StorageError: the row is damaged.
@@ -207,11 +207,11 @@ def office(connection: Connection, study: Study) -> LeaderTerm:
     columns = askers.c.driver, askers.c.term, askers.c.sum
     found = connection.execute(select(*columns).where(askers.c.study == study.id)).one_or_none()
     if found is None:
-        return LeaderTerm()
+        return AskerTerm()
     driver, term, kept = found
     if kept != checksum(study.id, term, driver):
         raise build_damage_error(study.name, "its row in dse_askers is damaged")
-    return LeaderTerm(driver, term)
+    return AskerTerm(driver, term)
 
 
 def appoint(connection: Connection, study: Study, driver: int | None, term: int) -> None:
@@ -257,7 +257,7 @@ def take(
 
 
 def state(connection: Connection, study: Study) -> Queue:
-    """Return the state of the study's queue: its leader, and its numbers of trials and drivers."""
+    """Return the state of the study's queue: its asker, and its numbers of trials and drivers."""
     waiting, holders = connection.execute(
         select(func.count() - func.count(trials.c.worker), func.count(distinct(trials.c.worker)))
         .select_from(trials)
@@ -265,7 +265,7 @@ def state(connection: Connection, study: Study) -> Queue:
     ).one()
     present = select(func.count()).select_from(drivers)
     here = connection.execute(present.where(drivers.c.study == study.id, drivers.c.left == 0))
-    driver, term = office(connection, study)
+    driver, term = asker_term(connection, study)
     asks = ASKS.some(connection, study, [study.asks - 1])
     return Queue(
         waiting=waiting,

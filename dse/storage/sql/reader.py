@@ -15,7 +15,7 @@ from dse.core.trials import Trials
 from dse.errors import StorageError
 from dse.storage.sql import trial_pages as pages
 from dse.storage.sql.codec import build_damage_error, parse_json
-from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, RowKind, office
+from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, RowKind, asker_term
 from dse.storage.sql.statements import COUNTS, Study, has_sound_counts, spec_of
 from dse.storage.sql.tables import pages as pages_table
 from dse.storage.sql.tables import trials as trials_table
@@ -207,10 +207,10 @@ class SqlStudyReader:
                 self._tell("trials", odd, "the key is not that of the design; nothing else is lost")
 
     def _check_beside(self) -> None:
-        """Check the row of the queue's leader, the pages, and that the counts cover all rows."""
+        """Check the row of the queue's asker, the pages, and that the counts cover all rows."""
         try:
             with self._connection.begin_nested():
-                office(self._connection, self._row)
+                asker_term(self._connection, self._row)
         except (StorageError, SQLAlchemyError):
             self._tell("askers", (), _CHANGED)
         for part, (table, key) in _TABLES.items():

@@ -33,7 +33,7 @@ _BAD = (BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, TypeErr
 
 
 def missing(connection: Connection, study: int, finished: int) -> range:
-    """Return the numbers of the unwritten pages for which enough trials have finished."""
+    """Return the numbers of the pages of finished trials that are full but not written yet."""
     held = select(func.coalesce(func.max(pages.c.seq) + 1, 0)).where(pages.c.study == study)
     first = connection.execute(held).scalar_one()
     return range(first, min(finished // PAGE, first + MOST_AT_ONCE))

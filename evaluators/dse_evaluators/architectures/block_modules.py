@@ -25,7 +25,7 @@ def time_blocks(blocks: Sequence[NetworkBlock], batch: int, timing: CallTiming) 
 
 
 def build_module(block: NetworkBlock) -> nn.Module:
-    """Return a block with random weights."""
+    """Return the PyTorch module of a network block, with random weights."""
     return _MODULES[block.kind](block.sizes)
 
 

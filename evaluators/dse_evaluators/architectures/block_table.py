@@ -18,7 +18,7 @@ _NEEDED = ("block", "latency")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredBlock:
-    """Seconds of a block, and their standard error."""
+    """Measured latency of a network block in seconds, and its standard error."""
 
     latency_s: float
     stderr_s: float
@@ -74,7 +74,7 @@ def this_machine() -> str:
 
 
 def sum_times(times: Mapping[str, MeasuredBlock], blocks: tuple[str, ...]) -> MeasuredBlock:
-    """Return the sum of blocks, each as often as it stands; a repeated one errs each time alike."""
+    """Return the total time of blocks; the errors of repeated blocks are equal and add up."""
     each = [times[one] for one in blocks]
     counts = {one: blocks.count(one) for one in blocks}
     variance = sum((count * times[one].stderr_s) ** 2 for one, count in counts.items())

@@ -16,7 +16,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockKind:
-    """Kind of block: its sizes with their defaults, and what it takes, gives and computes.
+    """Kind of block: its sizes with their defaults, its input and output shapes, and its work.
 
     A shape is (channels, side, side) of an image, or (tokens, width) of a sequence. ``work`` is
     multiply-accumulates and stored weights of one example.
@@ -30,7 +30,7 @@ class BlockKind:
 
 @dataclass(frozen=True, slots=True)
 class NetworkBlock:
-    """Kind and sizes of a block."""
+    """Network block, described by its kind and its sizes."""
 
     kind: str
     sizes: Sizes
@@ -42,17 +42,17 @@ class NetworkBlock:
 
     @property
     def takes(self) -> tuple[int, ...]:
-        """Shape of the input."""
+        """Shape of the block's input."""
         return KINDS[self.kind].takes(self.sizes)
 
     @property
     def gives(self) -> tuple[int, ...]:
-        """Shape of the output."""
+        """Shape of the block's output."""
         return KINDS[self.kind].gives(self.sizes)
 
     @property
     def work(self) -> tuple[int, int]:
-        """Multiply-accumulates and stored weights."""
+        """Multiply-accumulates and stored weights of the block."""
         return KINDS[self.kind].work(self.sizes)
 
 
@@ -160,7 +160,7 @@ KINDS: Mapping[str, BlockKind] = {
 
 
 def parse_block(text: str) -> NetworkBlock:
-    """Return the block of a text.
+    """Return the network block that a text such as ``conv inputs=1 outputs=16 side=8`` names.
 
     Raises:
         SpecError: the kind is unknown, or a size is unknown, missing or no whole number above 0.

@@ -21,7 +21,7 @@ _READING_S = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTiming:
-    """Clock, and where timing ends: relative half-width of the median's interval, or seconds."""
+    """Clock of a timing, and its end: at a precision of the median, or after some seconds."""
 
     clock: str
     precision: float

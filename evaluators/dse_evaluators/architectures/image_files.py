@@ -56,7 +56,7 @@ def read_images(data: str) -> ImageSplits:
 
 
 def digest_images(data: str) -> str:
-    """Return a digest of a data set's file; the name of one that is shipped.
+    """Return a digest of a file of images; for a shipped data set, its name.
 
     Raises:
         SpecError: the file cannot be read.

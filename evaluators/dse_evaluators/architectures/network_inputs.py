@@ -27,5 +27,5 @@ NETWORK_INPUTS: Mapping[str, Reading] = {
 
 
 def complete_design(readings: Readings, design: Mapping[str, Value], side: int) -> dict[str, Value]:
-    """Return all inputs of a design; images have their own ``side`` unless it is stated."""
+    """Return all inputs of a design; the resolution is ``side`` unless the design states it."""
     return {**readings.defaults, "resolution": side, **design, **readings.settled}

@@ -27,10 +27,10 @@ _METRICS = (
 class Proxies(
     DeclaredEvaluator, reads=NETWORK_INPUTS, provides=_METRICS, version="", kind="measured"
 ):
-    """Scores of a network that is not trained, or hardly, as lower rungs of ``fidelities:``.
+    """Scores of networks that are untrained or hardly trained, as low fidelities of their quality.
 
     ``step_loss`` is the loss on the search split after some steps of training. ``grad_sign`` is
-    that of GradSign: how far the gradients of single images agree in their signs, summed over the
+    the score of GradSign: how far gradients of single images agree in their signs, summed over the
     weights. ``alignment`` is the label-gradient alignment (LGA) after the same steps: whether
     images of one class have similar gradients; ``start_alignment`` is that of the random weights.
     ``macs`` and ``parameters`` are counts, the simplest proxies. The networks and the images are

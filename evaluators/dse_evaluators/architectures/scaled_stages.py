@@ -20,8 +20,8 @@ _EXPANSION = 4
 class ScaledStage:
     """Layers of one kind; the first one has the stride.
 
-    ``squeeze`` adds squeeze-and-excitation to inverted residuals. The width and depth of a stage
-    that is not ``scaled`` stay; ``grows`` is false for a depth alone that stays.
+    ``squeeze`` adds squeeze-and-excitation to inverted residuals. Scaling changes neither width nor
+    depth of a stage if ``scaled`` is false, and not its depth if ``grows`` is false.
     """
 
     block: str
@@ -36,7 +36,7 @@ class ScaledStage:
 
     @property
     def outputs(self) -> int:
-        """Output channels for each channel of the width."""
+        """Number of output channels, as a multiple of the stage's width in channels."""
         return _EXPANSION if self.block == "bottleneck" else 1
 
 
@@ -57,7 +57,7 @@ class StageWork:
         )
 
     def times(self, count: Floats) -> StageWork:
-        """Return the work of ``count`` such layers."""
+        """Return the work of ``count`` layers of this kind."""
         return StageWork(
             macs=self.macs * count,
             parameters=self.parameters * count,
@@ -127,7 +127,7 @@ POOL, DENSE = "pool", "dense"
 
 
 def stage_of(given: Mapping[str, Any], place: int) -> ScaledStage:
-    """Return the stage that a study states.
+    """Return the network stage that a mapping of a study file describes.
 
     Raises:
         SpecError: a key is unknown, or a value is invalid.

@@ -76,7 +76,7 @@ def largest_network(side: int) -> SharedNetwork:
 
 
 def smallest_network(side: int) -> SharedNetwork:
-    """Return the smallest network that training samples."""
+    """Return the smallest network that the training of the supernet samples."""
     return SharedNetwork(
         resolution=side // 2,
         widths=tuple(min(SAMPLED_WIDTHS[stage]) for stage in STAGES),

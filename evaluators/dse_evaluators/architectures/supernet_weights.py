@@ -82,7 +82,7 @@ def load_or_train_alone(
 def train_weights(
     largest: SharedNetwork, examples: ImageDataset, training: SupernetTraining, draw: Draw
 ) -> Weights:
-    """Train the weights of a network for those that are drawn; equal seeds give equal weights."""
+    """Train shared weights on the networks that ``draw`` returns; equal seeds, equal weights."""
     rng = np.random.default_rng(training.seed)
     chance = torch.Generator().manual_seed(training.seed)
     images, labels = torch.tensor(examples.images), torch.tensor(examples.labels)
@@ -188,7 +188,7 @@ def start_weights(layers: tuple[Layer, ...], chance: torch.Generator) -> dict[st
 
 
 def resize_examples(examples: ImageDataset, side: int) -> ImageDataset:
-    """Return the images with another side."""
+    """Return the images resized to another side length."""
     images = resize(torch.tensor(examples.images), side).numpy()
     return ImageDataset(images=images, labels=examples.labels)
 

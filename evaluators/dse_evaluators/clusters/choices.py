@@ -36,14 +36,14 @@ class Choices:
 
     @property
     def first(self) -> DeclaredEvaluator:
-        """Evaluator of the first combination, which has the other inputs and the options."""
+        """Evaluator of the first combination, from which the shared inputs and options are read."""
         return next(iter(self.parts.values()))
 
     @property
     def readings(self) -> Readings:
         """Inputs of the combinations, and those that choose a combination.
 
-        A categorical input takes what any combination takes.
+        A categorical input may have every value that one of the combinations accepts.
         """
         table: dict[str, Reading] = dict(self.first.readings.table)
         for part in self.parts.values():
@@ -63,7 +63,7 @@ class Choices:
 
     @property
     def absent_metrics(self) -> dict[str, tuple[str, str]]:
-        """Why a metric that some combination does not provide is absent, and how to mend that."""
+        """Reason and remedy for each metric that some combination does not provide."""
         found: dict[str, tuple[str, str]] = {}
         for part in self.parts.values():
             found = {**absent_metrics(part), **found}

@@ -98,14 +98,14 @@ class MeasuredFabric:
 
     @property
     def checked(self) -> str:
-        """Origin of the constants."""
+        """Origin of the fabric's constants, which is always ``measured``."""
         return "measured"
 
     def constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
         """Return the constants for the smallest measured rank count of at least ``ranks``.
 
         If all measured rank counts are smaller, return the constants of the largest. A collective
-        that was not measured has those of the fabric that this one is like.
+        that was not measured has the constants of the fabric named by ``like``.
         """
         known = sorted(count for one, count in self.measured if one == collective)
         if not known:
@@ -114,7 +114,7 @@ class MeasuredFabric:
         return self.measured[collective, count]
 
     def has_measurement(self, collective: Collective) -> bool:
-        """Return whether the collective was measured."""
+        """Return whether a collective was measured on this fabric."""
         return any(one == collective for one, _ in self.measured)
 
 
@@ -138,7 +138,7 @@ def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstan
 
 
 def is_measured(fabric: str, collective: Collective) -> bool:
-    """Return whether a collective was measured on a fabric, or on the one that it is like."""
+    """Return whether a collective was measured on a fabric, or on the fabric it is ``like``."""
     rows = _fabrics().get(fabric, ())
     if rows:
         return all(row.kind == "like" and is_measured(row.like, collective) for row in rows)

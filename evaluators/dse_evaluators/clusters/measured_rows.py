@@ -43,7 +43,7 @@ class RowFormat:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns but the time."""
+        """Columns of the table of measurements, without that of the time."""
         return ("model", *self.options, *self.inputs)
 
 

@@ -44,7 +44,7 @@ def change_fabric(base: System, value: object) -> dict[str, Any]:
 
 
 def count_of(name: str, value: Any) -> int:
-    """Return a number of devices, nodes or adapters.
+    """Return a number of devices, nodes or adapters that a user states, after checking it.
 
     Raises:
         SpecError: it is not a whole number from 1.

@@ -75,8 +75,8 @@ def fit_scales(
     """Fit factors of the constants of a device to measured rows, by robust least squares.
 
     The residual, its scale and the prior are those of the fit to single products
-    (:mod:`.roofline_fit`); the prior's mode is the shipped constants. What the rows do not
-    determine stays there.
+    (:mod:`.roofline_fit`); the prior's mode is the shipped constants. Constants that the rows do
+    not determine stay at this mode.
 
     Args:
         rows: the measured rows.

@@ -126,7 +126,7 @@ def count(model: ModelRef) -> int:
 def noise(model: ModelRef, layer: str, recipe: str) -> float:
     """Return the relative squared error of a layer's weights under a compression recipe.
 
-    That of a recipe that trains the network is the error before training.
+    If the recipe trains the network, it is the error before training.
     """
     trained = trained_recipe(recipe)
     recipe = recipe if trained is None else f"{_FORMAT}{trained.form.name}"
@@ -314,7 +314,7 @@ class Shelf:
         self._arrays: OrderedDict[tuple[str, str], Single] = OrderedDict()
 
     def found(self, layer: str, recipe: str, make: Callable[[], Single]) -> Single:
-        """Return the cached weights, calling ``make`` if they are missing."""
+        """Return the cached weights of a layer under a recipe, made by ``make`` if missing."""
         key = (layer, recipe)
         if key in self._arrays:
             self._arrays.move_to_end(key)

@@ -40,7 +40,7 @@ class OnnxMeasurement:
     """Metrics of one ONNX file, and the standard error of its latency [s].
 
     All metrics except the latency are reproducible. ``resamples`` are the quality metrics on
-    resamples of the examples, (b,) by name, where asked for.
+    resamples of the examples, (b,) by name; empty if no resampling was requested.
     """
 
     metrics: dict[str, float]

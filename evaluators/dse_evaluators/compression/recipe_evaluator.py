@@ -25,12 +25,12 @@ from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.on_test_split import OnTestSplit
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.own.own_data import data_source
 from dse_evaluators.workloads.own.own_model import (
     CALIBRATIONS,
     OwnModel,
     calibrate_in_order,
-    model_ref,
     rotate_model,
     run_on,
 )

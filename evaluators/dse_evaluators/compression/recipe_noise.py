@@ -17,7 +17,7 @@ from dse_evaluators.compression.layer_sums import sum_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.quantization_aware.training_check import refuse_training
 from dse_evaluators.workloads.editions import edition_of
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.trained_models import trained_weights
 
 METRICS: Mapping[str, Metric] = {

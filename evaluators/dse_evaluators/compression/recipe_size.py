@@ -15,7 +15,7 @@ from dse_evaluators.compression.layer_sums import sum_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.recipe_evaluator import SIZES
 from dse_evaluators.workloads.editions import edition_of
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 
 
 @dataclass(kw_only=True)

@@ -33,7 +33,7 @@ class SignalFormats:
 
     @staticmethod
     def of(activations: str, kv_cache: str, keys: str, values: str) -> SignalFormats:
-        """Return the templates of the options; ``keys`` and ``values`` may be empty.
+        """Build the templates from an evaluator's options; ``keys`` and ``values`` may be empty.
 
         Raises:
             SpecError: a text is malformed, or ``kv_cache`` has no effect.
@@ -67,7 +67,7 @@ class SignalFormats:
         return any(one.text not in _WHOLE for one in (self.keys, self.values))
 
     def signals(self, design: Mapping[str, Value]) -> Signals:
-        """Return the formats of a design."""
+        """Return the formats that the templates give for a design."""
         return Signals(
             activations=_format(self.activations.fill(design, 0)),
             keys=_fill_blocks(self.keys, design),

@@ -136,7 +136,7 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics:
-        """Return the metrics of n designs, each (n,), with a fault where voltages are swapped."""
+        """Return the metrics of n designs, (n,) each; faults where the voltage range is empty."""
         keys = np.stack([inputs[name] for name in ("policy", "threshold", "quantile")], axis=1)
         distinct, which = np.unique(keys, axis=0, return_inverse=True)
         stops = [self._look_up_stops(*map(float, key)) for key in distinct]
@@ -199,7 +199,7 @@ class Stops:
 
     @staticmethod
     def of(trace: ExitTrace, stopped: Ints, predicted: Ints) -> Stops:
-        """Count the examples of a trace; both arguments are layers from 1, (m,)."""
+        """Count the examples of a trace by the layer at which they exit and the predicted one."""
         layers = trace.hits.shape[1]
         shares = np.zeros((layers, layers))
         np.add.at(shares, (predicted - 1, stopped - 1), 1 / len(stopped))

@@ -52,11 +52,11 @@ _METRICS = (
 class Microcontroller(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Time, energy and memory of a network, or of one step of its training, on a microcontroller.
 
-    Cores with 32-bit registers compute two fp16 or four int8 products at once, but
-    ``scalar_share`` of the fp32 cycles, such as loads of single values and changes of layout, stays
-    as it is. Each layer takes the longer of its computation and of the transfer of its operands.
-    A step of training computes each product three times: forwards, for the weights' gradients, and
-    for the inputs' gradients, which the first layer needs not.
+    Cores with 32-bit registers compute two fp16 or four int8 products at once, but ``scalar_share``
+    of the fp32 cycles, such as loads of single values and changes of layout, stays as it is. Each
+    layer takes the longer of its computation and of the transfer of its operands. A step of
+    training computes each product three times: forwards, for the weights' gradients, and for the
+    inputs' gradients (not in the first layer).
 
     Args:
         workload: a workload of ``workloads.catalogue``, or a network of yours: a path,

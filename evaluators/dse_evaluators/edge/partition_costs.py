@@ -71,7 +71,7 @@ class CutCosts:
 
     @property
     def fixed_s(self) -> Floats:
-        """Time of both halves."""
+        """Time of both halves of the network, without the transfer between them."""
         return self.device_s + self.server_s
 
 
@@ -101,7 +101,7 @@ def bisect_threshold(costs: CutCosts, round_trip_s: Floats) -> Floats:
 
 
 def enumerate_threshold(costs: CutCosts, round_trip_s: Floats) -> Floats:
-    """Return what :func:`bisect_threshold` finds, as the least bandwidth over all cuts, (n,).
+    """Return the threshold of :func:`bisect_threshold`, as the minimum over all cuts, (n,).
 
     A cut that leaves ``slack`` seconds to the link needs its bytes divided by these.
     """

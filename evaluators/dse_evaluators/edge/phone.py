@@ -48,7 +48,7 @@ class Phone(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     A token reads all weights and the KV cache once: its time is the longer of these bytes over the
     bandwidth and of the products over ``mac_rate``. The phone warms up towards its power times its
     thermal resistance; at ``heating_limit`` above the surroundings it throttles, and from then on
-    it takes the share of the time at full speed that keeps it at the limit. ``cool_time`` is the
+    it runs at full speed for the share of the time that keeps it at the limit. ``cool_time`` is the
     time until then, undefined if it never throttles. A model that exceeds the memory is infeasible.
 
     Args:

@@ -19,13 +19,13 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDetector:
-    """Detector of one stage.
+    """Detector of anomalous states of one stage of a robot (perception, planning or control).
 
     Attributes:
         mean: mean of each word, (words,).
         scale: standard deviation of each word, (words,).
         components: principal components of standardized words, (width, words); none for a detector
-            that judges each word by itself.
+            that checks each word separately.
         limit: greatest magnitude of a standardized word, or greatest reconstruction error.
     """
 
@@ -51,7 +51,7 @@ class StageDetector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMonitor:
-    """Detectors by stage."""
+    """Detectors of anomalous states, by the stage of the robot."""
 
     detectors: Mapping[str, StageDetector]
 

@@ -10,7 +10,7 @@ PREDICTION = "prediction"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """What counts as a silent data corruption.
+    """Criterion by which a run counts as a silent data corruption.
 
     Attributes:
         name: ``prediction``, or the name of a quality metric of the model.

@@ -29,7 +29,7 @@ class FaultOutcome:
 
 
 class Judge:
-    """Comparison of outputs with those without faults, which one way of running a model gave.
+    """Comparison of a model's outputs under faults with its outputs without faults.
 
     Outputs that are not finite are a corruption; all outputs then count as zero.
 

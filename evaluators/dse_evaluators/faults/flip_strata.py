@@ -197,8 +197,9 @@ def allocate(shares: Floats, sizes: Ints, total: int) -> Ints:
 def allocate_by_pilot(strata: FlipStrata, events: Ints, counts: Ints, total: int) -> Ints:
     """Return the flips in each stratum, (h,), after a pilot sample.
 
-    Three tenths of them are in proportion to the strata, so that a stratum without an event in the
-    pilot sample is not left out; the others also to the standard deviation in each.
+    Three tenths of them are allocated in proportion to the sizes of the strata, so that a stratum
+    without an event in the pilot sample is not left out; the others in proportion to size times
+    standard deviation.
 
     Args:
         strata: the strata.

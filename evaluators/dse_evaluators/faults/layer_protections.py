@@ -46,7 +46,7 @@ class LayerProtections:
 
     @cached_property
     def parts(self) -> tuple[LayerGroup, ...]:
-        """Layers grouped by their texts.
+        """Layers grouped by the text of their protection.
 
         Raises:
             SpecError: a pattern matches none of the remaining layers.
@@ -99,7 +99,7 @@ class LayerProtections:
         """Return the layers whose names match a pattern.
 
         Raises:
-            SpecError: no layer does.
+            SpecError: no layer matches.
         """
         layers = model_of(self.model).layers
         found = tuple(name for name in layers if fnmatchcase(name, where))

@@ -24,7 +24,7 @@ class Proportion(NamedTuple):
     stderr: float
 
     def scaled(self, factor: float) -> Proportion:
-        """Return the estimate of a multiple."""
+        """Return the estimate and its interval, multiplied by a factor."""
         return Proportion(*(factor * one for one in self))
 
 

@@ -21,7 +21,7 @@ _DETECTED = 2  # flips
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadWords:
-    """What a protected memory returns for faulty words.
+    """Words that a protected memory returns after bit flips.
 
     ``flips`` are the bits that stay flipped, (k,), and ``zeroed`` marks words in which an error was
     detected, (k,), and which are read as zero.
@@ -33,7 +33,7 @@ class ReadWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """Protection of each word of a layer.
+    """Protection of the stored words (weights) of a layer against bit flips.
 
     Attributes:
         name: its name in a study.
@@ -67,10 +67,10 @@ class Protection:
 
 
 def protection_of(name: str) -> Protection:
-    """Return the protection of a name.
+    """Return the protection against bit flips with this name.
 
     Raises:
-        SpecError: there is none.
+        SpecError: there is no protection of this name.
     """
     if name not in PROTECTIONS:
         raise SpecError(f"there is no protection {name!r}", hint=nearest(name, PROTECTIONS))

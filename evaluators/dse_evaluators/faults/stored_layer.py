@@ -34,7 +34,7 @@ class StoredLayer:
 
     @cached_property
     def code(self) -> CodeBits:
-        """Fields of the codes."""
+        """Bit fields of the codes in which the layer's weights are stored."""
         return code_bits(self.text)
 
     @cached_property
@@ -53,7 +53,7 @@ class StoredLayer:
 
     @cached_property
     def ends(self) -> tuple[np.float32, np.float32]:
-        """Least and largest weight."""
+        """Least and largest weight of the layer."""
         return self.values.min(), self.values.max()
 
     def read(

@@ -21,16 +21,16 @@ _OWN_GRID = ("kmeans", "nf4", "nxfp", "posit", "log", "binary")
 
 @lru_cache(maxsize=1024)
 def element_of(text: str) -> NumberFormat:
-    """Return the integer or float that a multiplier reads of a number format.
+    """Return the format of the codes that a multiplier reads: an integer or a float.
 
-    That of ``int4:group=32,asym`` is ``int4``, that of ``mx:e2m3`` is ``fp6_e2m3``, and that of
-    ``ternary`` is ``int2``. Scales and zero points are applied outside the multiplier.
+    It is ``int4`` for ``int4:group=32,asym``, ``fp6_e2m3`` for ``mx:e2m3``, and ``int2`` for
+    ``ternary``. Scales and zero points are applied outside the multiplier.
 
     Args:
         text: a name of :mod:`.words`, or any text of :func:`~.names.format_of`.
 
     Raises:
-        SpecError: there is no such format, or its codes are neither integers nor floats of
+        SpecError: the format is unknown, or its codes are neither integers nor floats of
             :mod:`.words`; the hint names the nearest format that a multiplier can read.
     """
     if text in FORMATS:

@@ -32,7 +32,7 @@ _FULL_RANGE = "full-range"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatFamily:
-    """Family of number formats; ``firsts`` is how many positional items a format's name has."""
+    """Family of number formats; ``firsts`` is the number of positional items in their names."""
 
     example: str
     made: Callable[[FormatSpec], Made]

@@ -39,7 +39,7 @@ def exponents(request: FormatSpec, ends: tuple[int, int], example: str) -> tuple
 
 
 def minifloat(request: FormatSpec, split: tuple[int, int]) -> Minifloat:
-    """Return the minifloat with ``split`` exponent and mantissa bits, and a name's options.
+    """Return the minifloat with the exponent and mantissa bits of ``split`` and a name's options.
 
     Raises:
         SpecError: an option is invalid, or the numbers do not fit float32.

@@ -31,7 +31,7 @@ class Lattice(Protocol):
         """Return the codes of values of the blocks ``rows``, already rounded by :meth:`snap`."""
 
     def values(self, codes: Words, rows: slice) -> Single:
-        """Return the numbers of the codes of the blocks ``rows``, before the factor ``back``."""
+        """Return the numbers of the codes of the blocks ``rows``, not yet scaled by ``back``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

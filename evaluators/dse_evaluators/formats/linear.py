@@ -41,8 +41,8 @@ class Linear:
     The scale is rounded to its stored format before it is used.
 
     With ``steps``, the number of steps from the lowest to the highest code, the scale is the
-    statistic over half of them, as in the libraries torchao and compressed-tensors: the highest
-    code of b bits, 2^(b-1) - 1, then represents less than the statistic.
+    statistic divided by half of this number, as in the libraries torchao and compressed-tensors:
+    the highest code of b bits, 2^(b-1) - 1, then represents less than the statistic.
 
     Source:
         Krishnamoorthi, Quantizing Deep Convolutional Networks for Efficient Inference, 2018,

@@ -12,11 +12,11 @@ def optimal_edges(
     weights: Floats,  # (n,)
     count: int,
 ) -> Ints:
-    """Return the places at which the clusters of least squared error begin and end, (count + 1,).
+    """Return the indices that bound the clusters of least squared error, (count + 1,).
 
-    The last cluster's first point never moves left if points are added on the right, so that the
-    best places of the points in the middle of an interval bound those on both sides: the work is
-    count n log n.
+    The start of the last cluster never moves to the left if points are added on the right.
+    Therefore the best start for the middle of an interval bounds the starts for both halves, and
+    the work is of order count n log n.
 
     Args:
         points: distinct points.

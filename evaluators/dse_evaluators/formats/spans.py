@@ -22,7 +22,7 @@ LONGEST = 1 << 20
 
 
 def span(request: FormatSpec, default: Span) -> Span:
-    """Return which values share a scale by a format's options: number, tile, tensor or channel."""
+    """Return the values that share a scale: a number of values, a tile, tensor or channel."""
     match request.one_of(SPANS):
         case "group":
             return request.number("group", (1, LONGEST), 32)
@@ -67,8 +67,9 @@ def linear(request: FormatSpec, default: Span = "tensor", steps: int | None = No
     Args:
         request: the format's name, parsed.
         default: how many values share a scale if no option states it.
-        steps: the number of steps between the codes of an integer format whose scale is the range
-            of the values over the steps (``full-range``); ``None`` for other formats.
+        steps: number of steps from the lowest to the highest code, for an integer format whose
+            scale is the range of the values divided by it (``full-range``); ``None`` for other
+            formats.
 
     Raises:
         SpecError: options contradict each other, or a value is invalid.

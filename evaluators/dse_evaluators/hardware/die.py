@@ -45,11 +45,11 @@ PACKAGE_KG = 0.15
 class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Yield, cost and embodied carbon of a die; reads its ``area`` [mm2] (often ``chip.area``).
 
-    ``cost`` is the wafer's price over its working dies, without test and package. ``embodied`` is
-    the fab's emissions for the area of a die over the yield (area lost at the wafer's edge is
-    excluded, as in ACT), and those of the packages. ``extrapolated`` is 1 if the node is not in the
-    table of wafer prices, so that its price is interpolated, or is above 28 nm, where emissions are
-    assumed to be those of 28 nm.
+    ``cost`` is the wafer's price divided by the number of its working dies, without test and
+    package. ``embodied`` is the fab's emissions for the area of a die divided by the yield (area
+    lost at the wafer's edge is excluded, as in ACT), and those of the packages. ``extrapolated`` is
+    1 if the node is not in the table of wafer prices, so that its price is interpolated, or is
+    above 28 nm, where emissions are assumed to be those of 28 nm.
 
     Args:
         node_nm: technology node in nm; if absent, read from the design.

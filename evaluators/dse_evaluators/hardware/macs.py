@@ -70,8 +70,9 @@ class Mac:
 def word_of(name: str) -> MacOperand:
     """Return the multiplier operand of a number format, such as ``int8`` or ``mxfp4``.
 
-    A scale for a row or for the entire tensor is applied once to a result, and is not counted. A
-    sum of products has a scale for each width of a block of the matrix, as ``block=128x128``.
+    A scale for a row or for the entire tensor is applied once to a result, and is not counted. With
+    square blocks such as ``block=128x128``, a sum of products has a scale for each block that it
+    crosses.
 
     Raises:
         SpecError: there is no multiplier for the format.

@@ -64,8 +64,9 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
     the first step of each tile and of writing the outputs (``edge``). ``compute_time`` is the time
     of the layers that are bound by compute, and so on: the parts sum to ``latency``. ``slack``
     measures over-provisioning: the largest share of time that a resource idles even in the layer
-    that uses it most. ``cost`` is the sum of the rate of multiplications, of the bandwidths of L1,
-    L2 and DRAM, and of the size of L2, each relative to ``gpu``, whose cost is therefore 5.
+    that uses it most. ``cost`` is the sum of five ratios to the resources of ``gpu``: of the
+    multiplication rate, the bandwidths of L1, L2 and DRAM, and the size of L2. The cost of ``gpu``
+    itself is therefore 5.
 
     Args:
         workload: a workload of ``workloads.catalogue``, or a file of yours
@@ -114,7 +115,7 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         self.declare(readings.otherwise(asdict(self._base)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return latency, traffic and cost of n designs, (n,) by name, and faults of tiles."""
+        """Return latency, traffic and cost of n designs, (n,) by name; invalid tiles are faults."""
         inputs = self._readings.columns(batch)
         resources = Resources(**{name: inputs[name] for name in _RESOURCES})
         columns = (batch["tile"], inputs["batch"], resources.sms)

@@ -15,7 +15,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShapes:
-    """Distinct layer shapes of a workload, and the index of its shape for each layer name."""
+    """Distinct layer shapes of a workload, and for each layer name the index of its shape."""
 
     shapes: tuple[Layer, ...]
     place: Mapping[str, int]
@@ -26,7 +26,7 @@ class LayerShapes:
             raise SpecError(f"layer cannot be {layer!r}", hint=nearest(layer, self.place))
 
     def times(self, batch: Batch) -> Floats:
-        """Return how often each design runs each shape, (shapes, n).
+        """Return the number of times that each design runs each layer shape, (shapes, n).
 
         A design with the parameter ``layer`` runs only that layer, once.
         """

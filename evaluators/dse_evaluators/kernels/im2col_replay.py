@@ -35,7 +35,7 @@ class Misses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Elements requested from L2, and L2's misses on inputs and on filters by size of L2."""
+    """Elements requested from L2, and the misses of L2 on inputs and on filters by L2 size."""
 
     l2: int
     inputs: Misses

@@ -43,7 +43,7 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """GEMM kernel: its time relative to Tilus's kernel, supported weight bits, 2:4 sparsity."""
+    """Kernel of a GEMM: its time relative to Tilus's, its weight widths, and 2:4 sparsity."""
 
     factor: float
     bits: frozenset[int]
@@ -96,13 +96,13 @@ class MixedGemm(
 ):
     """Time and traffic of a GEMM of ``batch`` fp16 rows and a narrow-weight matrix on one device.
 
-    ``memory_time`` is the time to move all bytes; ``compute_time`` the time by which
-    multiplications exceed it; ``kernel_time`` the kernel's overhead, by its published factor: the
-    three sum to ``latency``. ``speedup`` is relative to a dense GEMM with 16-bit weights that meets
-    the roofline. For the kernel ``measured``, both GEMMs take the times of the model that
-    :mod:`dse_evaluators.accelerators.devices.weight_only` fitted to TensorRT-LLM and SGLang, on the
-    measured devices or similar ones. With 2:4 sparsity each kept weight has an index of two bits,
-    and the rate of multiplications doubles.
+    ``memory_time`` is the time to move all bytes; ``compute_time`` the further time of
+    multiplications that take longer than that, and ``kernel_time`` the kernel's overhead according
+    to its published factor; the three sum to ``latency``. ``speedup`` is relative to a dense GEMM
+    with 16-bit weights that meets the roofline. For the kernel ``measured``, both GEMMs take the
+    times of the model that :mod:`dse_evaluators.accelerators.devices.weight_only` fitted to
+    TensorRT-LLM and SGLang, on the measured devices or similar ones. With 2:4 sparsity each kept
+    weight has an index of two bits, and the rate of multiplications doubles.
 
     Inputs:
         weight_bits: 1 to 8, or 16.

@@ -128,12 +128,12 @@ class Learned:
 
     @property
     def notes(self) -> Sequence[str]:
-        """The held-out error of each metric, and what was done with the runs."""
+        """The held-out error of each metric, and how the runs were cleaned."""
         return (*(one.sentence for one in self.reports), *self.cleaning_notes)
 
     @property
     def cleaning_notes(self) -> Sequence[str]:
-        """What was done with the runs; without a fit."""
+        """Notes on how the runs were cleaned; computed without a fit."""
         return self._set.notes
 
     @property

@@ -51,8 +51,8 @@ def fit_metric(
 ) -> MetricModel:
     """Choose a candidate by cross-validation, fit it to all runs, and compute its band.
 
-    The candidate with the least squared error is chosen. The half-width of the band is the quantile
-    of the absolute residuals of held-out runs that split and cross-conformal prediction take.
+    The candidate with the least squared error is chosen. The half-width of the band is a quantile
+    of the absolute residuals of held-out runs, as in split and cross-conformal prediction.
 
     Args:
         features: features of n runs.
@@ -83,7 +83,7 @@ def fit_metric(
 
 
 def is_wide(target: Floats) -> bool:
-    """Return whether a metric is positive and spans a range for which relative errors are meant."""
+    """Return whether a metric is positive, and its range so wide that relative errors apply."""
     return bool(target.min() > 0 and target.max() >= _WIDE_TARGET * target.min())
 
 

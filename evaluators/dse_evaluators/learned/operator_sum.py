@@ -14,7 +14,7 @@ _PULL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorSum:
-    """Non-negative time for each unit of each feature."""
+    """Linear model of a network's time, with a non-negative time per unit of each feature."""
 
     coefficients: Floats  # (f,)
 

@@ -40,7 +40,7 @@ class NumberColumn:
         return values if column.absent is None else np.where(column.absent, np.nan, values)
 
     def is_outside(self, values: Floats) -> Mask:
-        """Return where values, (n,), are outside of the runs' interval, or unusually absent."""
+        """Return where values, (n,), are outside of the runs' range, or absent as in no run."""
         gone = np.isnan(values)
         outside = (values < self.least) | (values > self.largest)
         return np.where(gone, not self.may_be_absent, outside)
@@ -72,7 +72,7 @@ class TextColumn:
         return self.words.index(word) if word in self.words else UNKNOWN
 
     def is_outside(self, codes: Ints) -> Mask:
-        """Return where no run has the text, or where it is absent though never so in the runs."""
+        """Return where a text occurs in no run, or is absent although every run has one."""
         return (codes == UNKNOWN) | ((codes == ABSENT) & (not self.may_be_absent))
 
 
@@ -90,7 +90,7 @@ def word_of(value: Any) -> str:
 
 
 def number_or_infinity(value: Any) -> float:
-    """Return a value as a number; infinity for a text that is none."""
+    """Return a value as a number; infinity for a text that is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -119,6 +119,6 @@ def column_of(name: str, values: Sequence[Any]) -> tuple[InputColumn, Floats | I
 
 
 def find_outside(columns: Sequence[InputColumn], values: Mapping[str, Any]) -> Mask:
-    """Return which of n designs any column places outside of the runs, (n,)."""
+    """Return which of n designs are outside of the range of the runs in any column, (n,)."""
     outside = [column.is_outside(values[column.name]) for column in columns]
     return np.logical_or.reduce(outside)

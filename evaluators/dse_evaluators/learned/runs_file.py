@@ -86,7 +86,7 @@ def read_runs(file: str) -> RunsFile:
 
 
 def draw_runs(total: int) -> Any:
-    """Return the sorted places of the runs that are drawn from a larger number, by seed 0."""
+    """Return the sorted indices of a random sample of the runs, drawn with seed 0."""
     return np.sort(np.random.default_rng(0).permutation(total)[:MOST_RUNS])
 
 

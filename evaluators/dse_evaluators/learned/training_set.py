@@ -83,7 +83,7 @@ class TrainingSet:
 
 
 def prepare_runs(runs: RunsFile, settings: FitSettings) -> TrainingSet:
-    """Check and clean runs: what cannot be learned from is refused, the rest has a note.
+    """Check and clean runs: raise an error if they cannot be used, and note what was changed.
 
     Args:
         runs: the runs.

@@ -61,8 +61,8 @@ class Attention(
     Inputs are normally distributed. Deviations are absolute differences of outputs from the exact
     ones; ``max_ratio`` and ``mean_ratio`` are their ratios to the deviations of plain attention in
     the same format. ``wasserstein`` is the Wasserstein distance between the distributions of the
-    outputs and of the exact outputs. Deviations are measured; ``sram`` and ``traffic``, both for
-    one head of all keys, are counted, in bytes.
+    outputs and of the exact outputs. Deviations are measured; ``sram`` and ``traffic``, both in
+    bytes for one head and all keys, are counted.
 
     Args:
         queries: number of query rows that are computed; others would have the same distribution.

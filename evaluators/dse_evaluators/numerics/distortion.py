@@ -43,8 +43,8 @@ class Distortion(
 ):
     """Rounding error and storage size of tensors in a number format.
 
-    ``noise`` is the sum of squared errors over the sum of squares, of all values together, and
-    ``sqnr_db`` the signal-to-noise ratio in decibels (at most 300, for lossless formats).
+    ``noise`` is the sum of the squared errors of all values divided by the sum of their squares,
+    and ``sqnr_db`` the signal-to-noise ratio in decibels (at most 300, for lossless formats).
     ``tensor_error`` is a tensor's root mean squared error over its standard deviation, averaged
     over the tensors.
 

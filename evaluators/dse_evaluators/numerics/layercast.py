@@ -49,7 +49,7 @@ class LayerCast(
     version="",
     kind="measured",
 ):
-    """Divergence of greedy decoding between sums in one part and sums in several parts.
+    """Divergence of greedy decoding if dot products are summed in parts instead of at once.
 
     The model is the character language model ``shakespeare-lm``; a part is a partial sum of a dot
     product, rounded before it is added to the others. ``diverging`` is the share of prompts whose

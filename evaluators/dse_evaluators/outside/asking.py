@@ -20,7 +20,7 @@ def evaluate_designs(
     names: Sequence[str],
     shown: Callable[[Mapping[str, Value]], Mapping[str, Any]],
 ) -> Metrics:
-    """Return the metrics of n designs from a program; a failure affects only its own design.
+    """Return the metrics of n designs from an external program; a failure affects one design only.
 
     Args:
         batch: the designs.

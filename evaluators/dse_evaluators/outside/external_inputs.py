@@ -16,8 +16,8 @@ from dse_evaluators.readings import Check, check_readings, word
 class Knob:
     """Input of an external model; without a default it is required.
 
-    With ``words`` the input takes one of these values. With ``text`` it is a name that only the
-    external program can check; otherwise it is a number.
+    If ``words`` are given, the input takes one of them. If ``text`` is true, it is a name that only
+    the external program can check; otherwise it is a number.
     """
 
     name: str
@@ -70,7 +70,7 @@ class SimulatorInputs:
         self.units = {name: knob.unit for name, knob in self._free.items() if knob.unit}
 
     def of(self, design: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the value of each input for a design: fixed by an option, its own, or default."""
+        """Return the value of each input: of an option, else of the design, else the default."""
         free = {
             name: design.get(name, "" if knob.default is None else knob.default)
             for name, knob in self._free.items()

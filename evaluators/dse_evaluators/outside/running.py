@@ -61,7 +61,7 @@ class Running:
 
     @property
     def words(self) -> str:
-        """Last part of the process's output on stderr, for error messages."""
+        """Last part of the process's stderr output, for error messages."""
         return self._words.kept.decode(errors="replace").strip()
 
     @property

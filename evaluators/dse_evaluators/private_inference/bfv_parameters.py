@@ -61,9 +61,9 @@ def switch_variance(ring: Floats, data_primes: Floats) -> tuple[Floats, Floats]:
 
 
 def product_factor(ring: Floats, plain_log2: Floats) -> Floats:
-    """Return the factor on the variance of a product with a plaintext of arbitrary slots.
+    """Return the factor by which a product with an arbitrary plaintext increases the variance.
 
-    Its coefficients are uniform modulo the plaintext modulus.
+    The plaintext's coefficients are uniform modulo the plaintext modulus.
     """
     return ring * np.exp2(2.0 * plain_log2) / 12.0
 

@@ -42,7 +42,8 @@ class EncryptedGates(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version=
     Each gate is one bootstrap. A step runs as many gates as all devices have slots. ``level`` runs
     the gates of one level before those of the next; ``list`` runs whichever gates are ready, those
     with the longest remaining path first. ``efficiency`` is the speed-up over one device divided by
-    the number of devices. ``lower_bound`` is the longest path or all gates in full steps.
+    the number of devices. ``lower_bound`` is the longer of two times: of the longest path, and of
+    all gates in full steps.
 
     Args:
         gate_time: seconds of one bootstrap, or a text such as ``33 ms``.

@@ -82,7 +82,7 @@ def needed_bits(
 
 
 def check_operands(layers: Sequence[LayerShape], values: Mapping[str, Sequence[Value]]) -> None:
-    """Refuse a space of which no plaintext modulus holds the sums of a layer.
+    """Raise SpecError if no plaintext modulus of a space is wide enough for a layer's sums.
 
     Raises:
         SpecError: the widest plaintext modulus is too narrow for the narrowest operands.

@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptedRun:
-    """What a run of a layer found.
+    """Result of the run of one encrypted layer.
 
     Attributes:
         seconds: CPU seconds of the server's operations, without encoding weights and making keys.
@@ -97,8 +97,8 @@ def run_layer(
 ) -> EncryptedRun:
     """Run a layer whose images fit into a row on SEAL, and compare the outputs at every pixel.
 
-    The server's operations run once more after each call of ``between``, and each of them counts
-    with its median.
+    The server's operations run once more after each call of ``between``, and the median time of
+    each operation counts.
 
     Raises:
         InfeasibleError: SEAL refuses the parameters.

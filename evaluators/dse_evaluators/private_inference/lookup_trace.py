@@ -21,7 +21,7 @@ _MOST_NEIGHBOURS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupTrace:
-    """Inferences of a trace, half of which train the statistics and half of which judge.
+    """Inferences of a trace: one half provides statistics, the other half evaluates designs.
 
     Attributes:
         entries: number of entries of the table.

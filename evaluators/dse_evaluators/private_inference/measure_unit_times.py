@@ -35,7 +35,7 @@ def settings() -> Iterator[tuple[int, int]]:
 
 
 class UnitMeter:
-    """Operations of one setting, ready to be timed.
+    """Homomorphic operations under one set of encryption parameters, ready to be timed.
 
     Operands and rotation keys change from call to call, as in a layer, so that they come from
     memory and not from the cache.
@@ -71,7 +71,7 @@ class UnitMeter:
 
 
 def measure_setting(ring: int, primes: int) -> tuple[float, ...]:
-    """Return the CPU seconds of each operation, the least of rounds: other load only adds."""
+    """Return the CPU seconds of each operation: the least of several rounds, with least load."""
     meter = UnitMeter(ring, primes)
     rounds = [meter.measure(_LEAST_CPU_S) for _ in range(_ROUNDS)]
     return tuple(np.min(rounds, axis=0).tolist())

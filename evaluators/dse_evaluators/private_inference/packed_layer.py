@@ -78,7 +78,7 @@ class LayerShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCounts:
-    """Operations of one layer under one schedule, and what the noise of its worst output sums.
+    """Operations of one layer under a schedule, and the counts that its worst noise depends on.
 
     Attributes:
         rotations: key switches: rotations of rows, and exchanges of the two rows.
@@ -125,7 +125,7 @@ class Packing:
 
     @property
     def row(self) -> int:
-        """Slots of one of the two rows."""
+        """Number of slots in one of the two rows of a ciphertext."""
         return self.ring // 2
 
     @property
@@ -147,7 +147,7 @@ class Packing:
 
     @property
     def inputs(self) -> int:
-        """Ciphertexts of the input, of one piece of the image."""
+        """Number of ciphertexts that hold the input of one piece of the image."""
         return -(-self.shape.channels // (2 * self.blocks))
 
     @property

@@ -49,13 +49,14 @@ METRICS = (
 
 
 class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
-    """Look-ups that a client retrieves without showing them, by distributed point functions.
+    """Private look-ups in a table, by distributed point functions that hide them from the server.
 
     The table is divided into a hot and a cold part, each part into bins, and an inference sends a
     fixed number of queries to each bin, so that the server learns nothing. A look-up whose bin has
-    no query left is lost. ``recovered`` is the share that is not, on the half of the users that did
-    not order the table; ``evaluations`` are entries that queries scan. ``computation_gain`` is over
-    one query to the entire table for each look-up, ``throughput`` inferences per second.
+    no query left is lost. ``recovered`` is the share of look-ups that are not lost, on the half of
+    the users whose look-ups did not determine the hot part; ``evaluations`` are entries that
+    queries scan. ``computation_gain`` is relative to one query of the entire table for each
+    look-up, ``throughput`` is in inferences per second.
 
     Args:
         trace: CSV file with the columns ``user`` and ``item``, or ``movielens``, an asset.

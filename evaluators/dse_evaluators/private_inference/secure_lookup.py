@@ -34,7 +34,7 @@ METRICS = (
 
 
 class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
-    """Online traffic and stored bytes of activation functions between two parties.
+    """Online traffic and storage of activation functions that two parties compute securely.
 
     A secure lookup table has an entry for each value of its input: both parties send the masked
     input and read one entry; its storage doubles with each bit. A garbled ReLU sends labels of its

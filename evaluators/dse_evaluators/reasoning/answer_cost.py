@@ -45,10 +45,10 @@ class TokenPrices:
         return ("dollars",)
 
     def cost(self, models: Floats, prompt: Floats, tokens: Floats, *, batch: Batch) -> AnswerCost:
-        """Return the cost of an answer in n designs, with the places of their models.
+        """Return the cost of an answer in n designs, each with its own model.
 
         Args:
-            models: places of the models, (n,).
+            models: index of each design's model, (n,).
             prompt: tokens that are read, (n,).
             tokens: tokens that are written, (n,).
             batch: the inputs of the plan, if there is one.
@@ -80,7 +80,7 @@ class ServingCluster:
 
     @property
     def lacks_price(self) -> tuple[str, str]:
-        """Why dollars are absent, and how to mend that."""
+        """Reason why the cost in dollars is absent, and how to mend that."""
         return absent_metrics(self.first)["cost_per_token"]
 
     @property
@@ -90,10 +90,10 @@ class ServingCluster:
         return "+".join(dict.fromkeys(made))
 
     def cost(self, models: Floats, prompt: Floats, tokens: Floats, *, batch: Batch) -> AnswerCost:
-        """Return the cost of an answer in n designs, with the places of their models.
+        """Return the cost of an answer in n designs, each with its own model.
 
         Args:
-            models: places of the models, (n,).
+            models: index of each design's model, (n,).
             prompt: tokens that are read, (n,).
             tokens: tokens that are written, (n,).
             batch: the inputs of the plan, if there is one.

@@ -44,7 +44,7 @@ class AnswerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShares:
-    """Shares of problems and numbers of answers, each (n,)."""
+    """Share of problems that a policy solves, and numbers of answers that it takes, each (n,)."""
 
     accuracy: Floats
     coverage: Floats
@@ -55,7 +55,7 @@ class AnswerShares:
 
 
 def answer_problems(difficulty: Difficulty, policy: AnswerPolicy) -> AnswerShares:
-    """Return what n policies solve and write, as the mean over the problems of a class."""
+    """Return solved shares and numbers of answers of n policies, as means over a class."""
     size = len(policy.method)
     out = {name: np.empty(size) for name in ("accuracy", "coverage", "answers", "written")}
     for place, compute in _COMPUTE.items():

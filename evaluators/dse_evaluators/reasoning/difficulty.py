@@ -58,7 +58,7 @@ class DifficultyFit:
 
     @property
     def difficulty(self) -> Difficulty:
-        """The distribution as quadrature nodes."""
+        """Fitted distribution of the success probability, as quadrature nodes."""
         return _place_nodes(self.right, self.wrong, self.unsolved)
 
 

@@ -8,7 +8,7 @@ from dse.core.values import Floats, Ints, Mask
 
 
 def select_leaves(paths: Ints, kind: Ints, share: Floats, cost: float, diversity: float) -> Mask:
-    """Return the leaves that maximize score, minus nodes to hold, plus classes that remain, (n,).
+    """Return the leaves with the best total score, less a cost of nodes, plus diversity, (n,).
 
     Args:
         paths: nodes on the path of each leaf, itself among them, (n, steps).

@@ -304,5 +304,5 @@ def _estimate_share(n: np.ndarray, c: np.ndarray, count: int) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Return whether an option is a number, and no truth value."""
+    """Return whether an option is a number and not a Boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)

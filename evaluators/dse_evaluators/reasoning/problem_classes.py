@@ -51,7 +51,7 @@ class MeasuredClass:
 
     @property
     def most(self) -> int:
-        """Largest k of the file."""
+        """Largest number of answers k in the file."""
         return max(max(one.solved) for one in self.curves)
 
 
@@ -136,18 +136,18 @@ class ProblemClasses:
 
     @property
     def lengths_measured(self) -> str:
-        """Why a design whose answers have another length is infeasible."""
+        """Reason why a design with answers of an unmeasured length is infeasible."""
         lengths = [one.tokens for one in self.measured.values()]
         low, high = max(one[0] for one in lengths), min(one[-1] for one in lengths)
         return f"answers of all classes were measured at {low:g} to {high:g} tokens"
 
     def evaluate(self, batch: Batch, readings: Readings, log_odds: Floats) -> ClassPolicies:
-        """Return what n policies solve and write on the mean over the classes.
+        """Return solved shares and numbers of answers of n policies, as means over the classes.
 
         Args:
             batch: the policies.
             readings: the evaluator's inputs.
-            log_odds: what the length of an answer adds to the log odds of its success, (n,).
+            log_odds: addition to the log odds of success by the length of an answer, (n,).
         """
         size = len(batch)
         zeros = {name: np.zeros(size) for name in (*_SHARES, "several")}

@@ -21,7 +21,7 @@ TOP = QUERIES - WARM_UP - int(_PLACE)
 
 @lru_cache(maxsize=1)
 def arrivals() -> Floats:
-    """Return when queries arrive, (queries,), in mean times between queries."""
+    """Return arrival times of queries, (queries,), in units of the mean time between arrivals."""
     return np.cumsum(np.random.default_rng(_SEED).exponential(size=QUERIES))
 
 

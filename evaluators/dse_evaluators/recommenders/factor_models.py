@@ -35,7 +35,7 @@ class Likes:
 
 @dataclass(frozen=True, slots=True)
 class FactorTraining:
-    """Length of the factors, weight of a like over other pairs, and decay of the factors."""
+    """Settings of a factor model: length, weight of liked over other pairs, and weight decay."""
 
     dim: int
     weight: float

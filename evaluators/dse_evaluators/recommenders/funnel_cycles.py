@@ -31,7 +31,7 @@ class FunnelModel:
 
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
-        """Inputs and outputs of each layer; the top takes the dim's products of 27 vectors."""
+        """Numbers of inputs and outputs of each layer; the first top layer reads 27 vectors."""
         return (*pairwise(self.bottom), *pairwise((self.dim * (_TABLES + 1), *self.top)))
 
 

@@ -20,12 +20,12 @@ _QUERIES, _LINES = 40, 6
 
 @dataclass(frozen=True, slots=True)
 class TailTable:
-    """Waits of the queries that may be among the longest, by interval of the load.
+    """Table of waiting times of the queries that may be among the longest, by load interval.
 
-    The wait of a query is the largest of some lines over the service time. Its slope is the number
-    of services that it waits for, which grows with the service time; so between two service times
-    only the lines of the numbers between count. Likewise, only a query whose wait at the end of the
-    interval is that of the longest ones at its start can be among these.
+    The wait of a query is the maximum of several linear functions of the service time. The slope of
+    each is the number of services that the query waits for. This number grows with the service
+    time, so between two service times only the functions with slopes in between count. Likewise, a
+    query counts only if its wait at the end of the interval reaches the longest waits at its start.
 
     Attributes:
         slopes: services that a query waits for, (cells, queries, lines).

@@ -50,7 +50,7 @@ class Ranking(
         ratings: a table (``.csv``, ``.parquet``) with the columns ``user`` and ``item``, a row for
             each like; or ``movielens``, four or five stars in MovieLens-100k (943 users, 1,682
             items).
-        split: likes that judge: ``search``, or ``test`` for the final evaluation.
+        split: likes to evaluate on: ``search``, or ``test`` for the final evaluation.
         shown: items that a user sees.
         knobs: inputs that all designs share, such as ``{stages: 2}``.
 
@@ -177,7 +177,7 @@ def judge_ranking(shown: Ints, likes: Floats, most: int) -> Floats:
 
     Args:
         shown: items in the order that each user sees, (u, k).
-        likes: likes that judge, (u, i).
+        likes: held-out likes, (u, i).
         most: items that count in the best order.
 
     Source:

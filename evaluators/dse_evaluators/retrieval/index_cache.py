@@ -17,7 +17,7 @@ _MOST = 8
 
 
 class IndexCache:
-    """At most 8 indexes, of together no more bytes than the limit; the oldest is dropped first.
+    """Cache of at most 8 indexes within a memory limit; the oldest is dropped first.
 
     A copy in another process begins empty.
 
@@ -40,7 +40,7 @@ class IndexCache:
         return len(self._kept)
 
     def clear(self) -> None:
-        """Drop all indexes."""
+        """Drop all built vector indexes from memory."""
         self._kept.clear()
 
     def get(self, data: SearchData, knobs: Mapping[str, Any]) -> BuiltIndex:

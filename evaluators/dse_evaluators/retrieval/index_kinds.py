@@ -26,10 +26,10 @@ _SEED = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexKind:
-    """A kind of index.
+    """Kind of vector index, such as an inverted file or a graph.
 
-    ``built_with`` are the parameters that it is built with, ``searched_with`` those of a search.
-    ``size`` returns its bytes before it is built, from n, d and the parameters.
+    ``built_with`` are the parameters of building an index, ``searched_with`` those of a search.
+    ``size`` returns the bytes of an index before it is built, from n, d and the parameters.
     """
 
     built_with: tuple[str, ...]

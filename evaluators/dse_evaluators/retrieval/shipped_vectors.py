@@ -75,7 +75,7 @@ def draw_vectors() -> VectorSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShippedVectors:
-    """Vectors that ship: how they are made, of which assets, and their number and dimension.
+    """Built-in set of vectors: its maker, its assets, and its number and dimension of vectors.
 
     ``queried_with`` describes the queries.
     """
@@ -89,7 +89,7 @@ class ShippedVectors:
         """Check that the assets are installed.
 
         Raises:
-            PluginError: one of them is not.
+            PluginError: an asset is not installed.
         """
         for asset in self.assets:
             asset_folder(asset)

@@ -164,7 +164,7 @@ class VectorIndex(
 
     @property
     def missing(self) -> str:
-        """Return the reason why it cannot run here; empty if it can."""
+        """Reason why an index cannot be built on this machine; empty if it can."""
         for package in ("faiss", "hnswlib"):
             if find_spec(package) is None:
                 return f"it needs the package {package}: pip install 'dse-engine[retrieval]'"
@@ -172,7 +172,7 @@ class VectorIndex(
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the queries come from."""
+        """Origin of the queries, as a sentence."""
         return (self._source.origin_of_queries,)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:

@@ -105,7 +105,7 @@ def _training_windows(rows: Ints) -> Codes:
 
 
 def character_lm() -> CharacterLm:
-    """Return the workload ``shakespeare-lm``."""
+    """Return the workload ``shakespeare-lm``, a language model of characters with its plays."""
     return CharacterLm()
 
 

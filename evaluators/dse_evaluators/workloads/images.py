@@ -19,7 +19,7 @@ class ImageDataset:
     labels: NDArray[np.int64]  # (n,)
 
     def at(self, rows: Rows) -> ImageDataset:
-        """Return the images and labels with these indices."""
+        """Return the subset of images and labels with these indices."""
         return ImageDataset(images=self.images[rows], labels=self.labels[rows])
 
 

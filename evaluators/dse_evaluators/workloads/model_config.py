@@ -21,9 +21,9 @@ _FULL = ("full_attention",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """What a ``model_type`` of a config.json implies, besides the sizes that the file gives.
+    """Features of a language model that its ``model_type`` in config.json implies.
 
-    ``window`` tells which layers a ``sliding_window`` applies to, where the file has no
+    ``window`` names the layers that a ``sliding_window`` applies to, if the file has no
     ``layer_types``: ``all``, those from ``max_window_layers`` on (``upper``), or all but each n-th.
     """
 

@@ -66,7 +66,7 @@ def is_dense(layer: Layer) -> bool:
 
 
 def shape(layer: Layer) -> tuple[int, ...]:
-    """Return the shape of a layer's weight.
+    """Return the shape of the weight of a layer.
 
     It is (outputs, inputs) for a dense layer, else (filters, channels, height, width).
     """

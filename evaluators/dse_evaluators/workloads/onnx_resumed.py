@@ -76,12 +76,12 @@ class ResumedGraph:
 
     @property
     def share(self) -> float:
-        """Share of the model's nodes that run again."""
+        """Share of the model's nodes that run again when one layer has changed."""
         return self._share
 
     @property
     def together(self) -> int:
-        """Number of weights that run together."""
+        """Number of changed weights that one run of the graph evaluates together."""
         return 1 if self._stacked is None else self._stacked.copies
 
     def reads_row(self, row: int) -> bool:

@@ -28,7 +28,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plays:
-    """Chunks of text as character codes, (n, CHUNK), for training and for evaluation."""
+    """Chunks of Shakespeare's plays as character codes, (n, CHUNK), for training and evaluation."""
 
     train: Codes
     held_out: Mapping[Split, Codes]

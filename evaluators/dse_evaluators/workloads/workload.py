@@ -187,7 +187,7 @@ class UserModel(Hashable, Protocol):
 
     @property
     def is_sequential(self) -> bool:
-        """Whether layers are calibrated by the inputs that compressed layers before them give."""
+        """Whether layers are calibrated with the outputs of the compressed layers before them."""
         ...
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dse.errors import DseError
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.own.own_workload import workload_of_option
 from dse_evaluators.workloads.workload import Signals
 from tests.evaluators.compression.damaged_models import damages, images, sound_network, tokens

@@ -18,7 +18,7 @@ from dse.interop.deployment.targets import target_of
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
 from dse_evaluators.compression.recipe_runner import outputs
 from dse_evaluators.workloads.own.exported_module import load_exported
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.own.own_workload import workload_of_option
 from dse_evaluators.workloads.workload import Signals
 from tests.evaluators.compression.own_models import image_network, images

@@ -12,7 +12,7 @@ from torch import nn
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from tests.evaluators.compression.own_models import write_onnx, write_study
 
 CLASSES = ["accuracy", "loss", "f1", "divergence", "mismatch", "mismatch_on_correct"]

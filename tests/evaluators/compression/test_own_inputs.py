@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dse import Study
 from dse.errors import DseError, EvaluationError
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.workload import Signals
 from tests.evaluators.compression.own_models import write_study
 

@@ -19,8 +19,8 @@ from torch import nn
 from dse.errors import DseError, EvaluationError, SpecErrors
 from dse.schema.study.plan import plan_of
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.own.own_function import OwnFunction
-from dse_evaluators.workloads.own.own_model import model_ref
 from tests.evaluators.compression.own_models import (
     MLP,
     image_network,

@@ -9,8 +9,8 @@ from torch import nn
 
 from dse.errors import EvaluationError, SpecError
 from dse.services.init.model_study import ModelAnswer, write_model_study
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.own.own_data import data_source
-from dse_evaluators.workloads.own.own_model import model_ref
 from dse_evaluators.workloads.workload import Signals
 from tests.evaluators.compression.own_models import write_llama, write_onnx
 

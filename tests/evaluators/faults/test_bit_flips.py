@@ -11,7 +11,7 @@ from dse.errors import DseError
 from dse_evaluators.faults.bit_flips import BitFlips
 from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.onnx_resumed import ResumedGraph
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.workload import Signals
 from tests.evaluators.faults.small_networks import (
     run,

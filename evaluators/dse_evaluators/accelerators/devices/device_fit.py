@@ -98,7 +98,7 @@ def calibrate_device(path: Path, device: Device) -> CalibrationResult:
 
 
 def list_missing(parts: Sequence[MeasuredGemms]) -> list[str]:
-    """Return what to measure so that GEMMs of one format determine all constants.
+    """Return descriptions of the GEMMs to measure so that all constants of a format can be fitted.
 
     Args:
         parts: measured GEMMs of one device in one format, of all stacks.
@@ -118,10 +118,10 @@ def list_missing(parts: Sequence[MeasuredGemms]) -> list[str]:
 
 
 def list_assumed(parts: Sequence[MeasuredGemms]) -> list[str]:
-    """Return which constants stay near their prior, and what to measure to determine them.
+    """Return the constants that the GEMMs hardly determine, and what to measure to determine them.
 
-    Without short GEMMs the launch time is such a constant; it hardly matters to the measured sizes,
-    and smaller ones are outside the range, for which evaluators state ``extrapolated``.
+    Such constants stay near their prior. Without short GEMMs the launch time is one; it hardly
+    affects the measured sizes, and for smaller sizes evaluators return ``extrapolated``.
 
     Args:
         parts: measured GEMMs of one device in one format, of all stacks.
@@ -134,7 +134,7 @@ def list_assumed(parts: Sequence[MeasuredGemms]) -> list[str]:
 
 
 def count_bound(parts: Sequence[MeasuredGemms], bound: Bound) -> int:
-    """Return the number of distinct shapes whose time is bound as named, by the data sheet."""
+    """Return the number of distinct shapes that are compute or memory bound, by the data sheet."""
     masks = []
     for part in parts:
         compute_s, memory_s = part.sheet_roofs()

@@ -23,7 +23,7 @@ class ErrorGroup:
     """Mean relative error of a model on the measurements of one device and format.
 
     ``kind`` is the kind of model or kernel. ``within`` is the error after the common factor of each
-    group (model, device, software, format) is divided out; NaN if the points do not show it.
+    group (model, device, software, format) is divided out; NaN if it is unknown.
     """
 
     kind: str
@@ -42,14 +42,14 @@ class ErrorTable:
 
     @staticmethod
     def read(path: Path) -> ErrorTable:
-        """Return the table in a CSV file."""
+        """Return the table of model errors that a CSV file holds."""
         return ErrorTable(tuple(record_of(row, ErrorGroup) for row in read_rows(path)))
 
     def nearest(self, kind: str, device: str, number_format: str) -> ModelError:
-        """Return the error of the nearest group: ``held out`` if it is of the same three.
+        """Return the error of the most similar group; it is ``held out`` if all three names match.
 
-        Otherwise those of the same kind and device count, then those of the same kind and format,
-        then those of the same kind. Several groups have the mean over their points.
+        Otherwise groups of the same kind and device are used, else of the same kind and format,
+        else of the same kind. The error of several groups is the mean over their points.
 
         Args:
             kind: the kind of model or kernel.
@@ -91,11 +91,11 @@ def state_errors(
     measured: Collection[str],
     exact: Collection[str],
 ) -> dict[str, list[ModelError]]:
-    """Return the errors of all metrics: ``errors`` of those measured, no entry for exact ones.
+    """Return the errors of all metrics: those in ``errors``, and none for exact metrics.
 
     Args:
         provided: the names of all metrics.
-        errors: the errors of n designs in the metrics that the measurements show.
+        errors: the errors of the measured metrics, for n designs.
         measured: names of these metrics.
         exact: names of the metrics without an error.
     """
@@ -112,7 +112,7 @@ def _worse(error: ModelError) -> ErrorOrigin:
 
 
 def extrapolate(error: ModelError, is_outside: bool) -> ModelError:  # noqa: FBT001 - a column's entry
-    """Return the error as that of the nearest group, if the design is outside of all groups."""
+    """Return the error marked as extrapolated if the design is outside of all measured groups."""
     if not is_outside or error.origin != "held out":
         return error
     return error._replace(origin="extrapolated")

@@ -74,16 +74,16 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
     """Latency and energy of a GEMM of m x k by k x n, optionally with a given tile.
 
     With a given tile, a last wave that is partly empty costs as much as a full one, and compute
-    units reach the fraction of the peak rate that libraries reach with tiles of their choice. That
-    fraction already includes the libraries' own losses to partly empty waves, so the estimate is
-    pessimistic; it is marked as ``extrapolated``. ``wave_share`` is the utilization of the waves,
-    ``unit_traffic`` the bytes that compute units fetch; for ``library``, ``wave_share`` is 1 and
-    each operand is fetched once.
+    units reach the fraction of the peak rate that was measured for libraries, which choose their
+    tiles. This fraction already includes the libraries' own losses to partly empty waves, so the
+    estimate with a given tile is pessimistic, and is marked as ``extrapolated``. ``wave_share`` is
+    the utilization of the waves, ``unit_traffic`` the bytes that compute units fetch; for
+    ``library``, ``wave_share`` is 1 and each operand is fetched once.
 
     Args:
         device: name of a device of ``devices.csv``, or path of a file that ``dse calibrate
-            devices`` writes, for designs without one.
-        format: a format of ``RECIPES``, for designs without one.
+            devices`` writes; for designs without an input ``device``.
+        format: a format of ``RECIPES``, for designs without an input ``format``.
         stack: software whose measured constants are used: a framework (``vllm``), a version
             (``vllm-0.24.0``), or empty for the median of all.
 

@@ -70,7 +70,8 @@ _NUMBERS: Mapping[str, Reading] = {
 class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     """Latency, energy and memory of a workload's GEMMs on one device.
 
-    Metrics are of one batch. ``extrapolated`` refers to times, ``power_measured`` to energies.
+    Metrics are of one batch. ``extrapolated`` is about the times, ``power_measured`` about the
+    energies.
 
     Weights, keys and values of all layers, and the operands and results of the largest layer, must
     fit in memory.
@@ -145,10 +146,10 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         return evaluate_distinct(batch, {*_WORDS, *_NUMBERS}, self._evaluate_columns)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
-        """Return the errors of the metrics of n runs, by metric, on measured products.
+        """Return the model's errors for n runs, by metric, as found on measured matrix products.
 
-        They are those of single products, and marked as extrapolated: complete networks were not
-        measured.
+        The errors are marked as extrapolated, because single products were measured, not complete
+        networks.
         """
         every = fix_columns(batch, self._fixed)
         parts = []

@@ -66,7 +66,7 @@ class Kernels:
         return recipe.operand_bytes * self.others + kept + passing.max(axis=0)
 
     def within(self, ranges: tuple[float, ...], batch: Floats) -> Mask:
-        """Return whether each layer is a single GEMM of a size within a fit's ranges, shape (l, n).
+        """Return whether each layer is one GEMM within the size ranges of a fit, shape (l, n).
 
         ``ranges`` are the least and most rows, columns and depth of the GEMMs that the power or
         time model was fitted on.
@@ -100,7 +100,7 @@ def kernels_of_table(table: LayerTable) -> Kernels:
 
 
 def kernels_in_order(layers: Sequence[Layer]) -> Kernels:
-    """Return the layers with their GEMM sizes, one by one in order, without other parameters.
+    """Return all layers with their GEMM sizes in network order, without further parameters.
 
     Args:
         layers: the layers of a network.

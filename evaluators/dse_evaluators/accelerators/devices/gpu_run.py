@@ -43,7 +43,7 @@ def machine(device: Device, number_format: str, stack: str) -> CalibratedDevice:
     """Return a device with its calibration in a format of ``RECIPES`` that it supports.
 
     Raises:
-        SpecError: it was not measured with that stack, or its power limit is unknown.
+        SpecError: the device was not measured with that stack, or its power limit is unknown.
     """
     return CalibratedDevice(
         device=device,

@@ -59,8 +59,8 @@ def read_measured_gemms(path: Path, device: Device) -> list[MeasuredGemms]:
 
     The file may be a trace of PyTorch's profiler; of equal GEMMs, the median time counts. In CSV,
     the columns are ``m``, ``n`` and ``k``, ``dtype`` (or ``format``), and a time with its unit, as
-    ``time_us`` or ``latency_ms``; optional are ``framework``, ``version``, ``model`` and
-    ``device``, of which the file has one.
+    ``time_us`` or ``latency_ms``; ``framework``, ``version``, ``model`` and ``device`` are
+    optional, and a file has one device only.
 
     Args:
         path: the file.

@@ -56,7 +56,7 @@ def is_path(text: object) -> bool:
 
 
 def read_mapping(path: Path, example: str) -> Mapping[str, Any]:
-    """Return the mapping of a YAML file, of which no tag is run.
+    """Return the mapping of a YAML file; YAML tags are not executed.
 
     Args:
         path: the file.

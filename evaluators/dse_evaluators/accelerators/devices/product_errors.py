@@ -16,10 +16,10 @@ from dse_evaluators.accelerators.devices.error_table import ErrorTable, extrapol
 def product_errors(
     device: Device, number_format: str, stack: str, outside: Sequence[bool]
 ) -> list[ModelError]:
-    """Return the errors of the times of n products on one device in one format.
+    """Return the errors of the modelled times of n matrix products on one device in one format.
 
-    With a stack, or with constants fitted to the user's products, they are those on held-out
-    shapes. Without a stack the constants are medians over stacks, whose errors are larger.
+    With a stack, or with constants fitted to the user's measurements, these are errors on held-out
+    shapes. Without a stack the constants are medians over stacks, and the errors are larger.
 
     Args:
         device: the device.

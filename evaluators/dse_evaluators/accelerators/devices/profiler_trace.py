@@ -40,7 +40,7 @@ _HINT = "torch.profiler.profile(record_shapes=True), exported by export_chrome_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedGemm:
-    """A GEMM of a trace: its place there, shape, number format and the time of its kernels [s]."""
+    """GEMM of a trace: its position in the trace, shape, number format and kernel time [s]."""
 
     where: str
     m: int
@@ -58,14 +58,15 @@ def is_trace(head: bytes) -> bool:
 def read_traced_gemms(path: Path) -> list[TracedGemm]:
     """Return the GEMMs of a trace, each with the time of the kernels that it launched.
 
-    Kernels of PyTorch itself, such as the copy of a bias, do not count; those of the libraries do.
-    Products of batches are left out.
+    The time includes kernels of libraries, but not those of PyTorch itself, such as the copy of a
+    bias. Batched products are left out.
 
     Args:
         path: trace as JSON, which may be compressed by gzip.
 
     Raises:
-        SpecError: the file is no such trace, has no shapes, or no GEMM of it ran on a device.
+        SpecError: the file is not a trace of the profiler, has no shapes, or has no GEMM that ran
+            on a device.
 
     Source:
         pytorch/kineto, README of the trace format: ``correlation`` joins a launch and its kernel.

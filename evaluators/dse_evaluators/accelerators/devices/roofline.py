@@ -50,8 +50,8 @@ class KernelWork:
 class Times:
     """Time of each kernel [s], split by cause; the parts sum to ``total_s``.
 
-    The combined time of the bounds (compute, memory, chain) is divided among them in proportion to
-    their terms of the norm in :func:`times`, each raised to the norm's exponent.
+    The time under the norm in :func:`times` is divided among compute, memory and sequential steps
+    in proportion to the terms of the norm, each raised to its exponent.
     """
 
     compute_s: Floats
@@ -75,10 +75,11 @@ def times(
 ) -> Times:
     """Compute the time of each kernel under a smooth roofline.
 
-    ``((F / ec P)^n + (B / em W)^n + (c K)^n)^(1/n) + q M K / em W + t0``, with ``F`` the flops,
-    ``B`` the moved bytes, ``P`` and ``W`` the peak rates, ``K`` the chain, ``M K`` the converted
-    elements, and the constants in the order ``ec``, ``em``, ``n``, ``t0``, ``c``, ``q`` of
-    :class:`RooflineConstants`.
+    ``((F / ec P)^n + (B / em W)^n + (c K)^n)^(1/n) + q M K / em W + t0``, with ``F`` the
+    floating-point operations, ``B`` the moved bytes, ``P`` and ``W`` the peak compute rate and
+    bandwidth, ``K`` the length of the dot products, and ``M K`` the number of elements converted to
+    a narrower format. The fields of :class:`RooflineConstants` are, in order, ``ec``, ``em``,
+    ``n``, ``t0``, ``c`` and ``q``.
 
     Source:
         S. Williams, A. Waterman, D. Patterson: Roofline, CACM 2009, for compute and memory; the

@@ -57,12 +57,12 @@ class MeasuredGemms:
 
     @property
     def device(self) -> str:
-        """Name of the device."""
+        """Name of the device on which the GEMMs were measured."""
         return self.sheet.name
 
     @property
     def fold(self) -> Array:
-        """Fold of each shape, (p,); the same for a shape in all versions of all frameworks."""
+        """Cross-validation fold of each GEMM, (p,); equal shapes always have the same fold."""
         shapes = zip(self.m, self.n, self.k, strict=True)
         return np.array([zlib.crc32(f"{m:g},{n:g},{k:g}".encode()) % FOLDS for m, n, k in shapes])
 
@@ -91,7 +91,7 @@ class MeasuredGemms:
         return found.total_s
 
     def sheet_roofs(self) -> tuple[Floats, Floats]:
-        """Return the seconds of each GEMM at the peak compute rate and at the peak bandwidth."""
+        """Return each GEMM's seconds at peak compute rate, and at the data sheet's bandwidth."""
         work = self.work()
         rate = self.sheet.flops_per_s[RECIPES[self.format].rate]
         return work.flops / rate, work.moved_bytes / self.sheet.dram_bytes_per_s
@@ -121,9 +121,9 @@ def fit_constants(
 
     Args:
         parts: the measured GEMMs.
-        prior: mode of the prior, near which constants stay that the GEMMs do not determine.
+        prior: mode of the prior; constants that the GEMMs do not determine stay near it.
         wide: width of the prior relative to ``SPREAD``.
-        most: upper bounds of the logarithms of the constants, of the exponent less 1.
+        most: upper bounds of the logarithms of the constants; for the exponent n, of n - 1.
     """
     middle = np.minimum(np.log(astuple(prior)), most - 1e-6)
 
@@ -141,11 +141,12 @@ def fit_constants(
 
 
 def choose_bounds(family: list[MeasuredGemms], families: Sequence[list[MeasuredGemms]]) -> Floats:
-    """Return upper bounds of the logarithms of the constants of a framework's versions.
+    """Return upper bounds of the logarithms of the constants of all versions of a framework.
 
-    Where no version of any framework has plausible constants on the device in the format (a cache
-    that holds the operands from one run to the next looks like a memory of twice its rate), all
-    are fitted within plausible bounds: otherwise no measurement of it would be used.
+    If no version of any framework has plausible constants for this device and format, all are
+    fitted within plausible bounds, since otherwise none of these measurements would be used. For
+    example, if a cache keeps operands from one run to the next, the memory seems twice as fast as
+    it is.
     """
     alike = [each for each in families if _key(each) == _key(family)]
     free = [constants for each in alike for constants in fit_versions(each)]
@@ -168,7 +169,7 @@ def fit_versions(parts: list[MeasuredGemms], most: Floats = FREE) -> list[Roofli
 def compute_held_out_errors(
     parts: list[MeasuredGemms], fold_of: Callable[[MeasuredGemms], Array], most: Floats = FREE
 ) -> list[Floats]:
-    """Return the relative error of each GEMM, by constants fitted without the GEMMs of its fold.
+    """Return the relative error of each GEMM under constants fitted without the GEMMs of its fold.
 
     Args:
         parts: versions of one framework.
@@ -205,7 +206,7 @@ def calibration_row(
 
 
 def group_versions(parts: Sequence[MeasuredGemms]) -> list[list[MeasuredGemms]]:
-    """Return the versions of each framework, on one device in one format, together."""
+    """Group measurements of one device and format by framework: a list of its versions each."""
     groups = defaultdict[tuple[str, str, str], list[MeasuredGemms]](list)
     for part in parts:
         groups[part.device, part.format, part.framework].append(part)

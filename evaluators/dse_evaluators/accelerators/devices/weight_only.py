@@ -113,7 +113,7 @@ def weight_only_of(device: str, width: int) -> WeightOnly:
 
 
 def without(device: str, width: int) -> WeightOnly:
-    """Return the constants that ``device`` would have if unmeasured: medians over the others."""
+    """Return the constants of ``device`` as if it were not measured: medians over the others."""
     return _of({name: fit for name, fit in _fits(width).items() if name != device}, own=False)
 
 

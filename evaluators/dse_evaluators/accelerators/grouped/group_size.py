@@ -56,7 +56,7 @@ class GroupSize(
     provides=_METRICS,
     version="1",
 ):
-    """Energy of a network with regrouped convolutions: multiplications, and each word moved once.
+    """Energy of a network with regrouped convolutions, if each word is moved from memory once.
 
     Metrics are of one batch. ``intensity`` is multiply-accumulates per word moved,
     ``grouped_intensity`` the same for the regrouped layers alone; ``bottleneck`` is ``memory`` if

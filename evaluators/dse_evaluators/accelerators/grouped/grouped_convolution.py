@@ -21,7 +21,7 @@ _WIDEST = 8.0
 class Grouping:
     """Replacement of depthwise convolutions by grouped ones in n designs.
 
-    Channel counts that result from it may be fractional.
+    The resulting numbers of channels may be fractional.
     """
 
     group: Floats  # (n,), or (l, n), used only in regrouped layers; at least 1
@@ -29,7 +29,7 @@ class Grouping:
     width: Floats  # (n,), multiplier of all channels except the image's and the classes'
 
     def with_width(self, width: Floats) -> Grouping:
-        """Return the same grouping with another width multiplier."""
+        """Return the same grouped convolutions with another width multiplier."""
         return Grouping(group=self.group, by_count=self.by_count, width=width)
 
 

@@ -50,7 +50,7 @@ def check_grouping(
 
 
 def read_grouping(network: GroupConvolutionNetwork, batch: Batch) -> Regrouped:
-    """Return the grouping of n designs; compute the width of those where it is :data:`SOLVED`."""
+    """Return the grouping of n designs; where the width is :data:`SOLVED`, compute it."""
     images = _PLAIN.column("batch", batch)
     return Regrouped(grouping=_with_widths(network, batch), batch=images)
 

@@ -65,8 +65,8 @@ class RowStationary(
     The depthwise layers of the workload are regrouped; metrics are for one batch.
 
     ``utilization`` is weighted by time; ``mean_utilization`` is the mean over layers, each counted
-    once, and ``grouped_utilization`` the mean over the regrouped ones. ``utilization_gain`` is the
-    relative gain of ``mean_utilization`` over the original network on the same array, and
+    once, and ``grouped_utilization`` the mean over the regrouped layers. ``utilization_gain`` is
+    the relative gain of ``mean_utilization`` over the original network on the same array, and
     ``latency_gain`` the fraction of its time that is saved. A design is infeasible if the array has
     fewer rows than a window.
 

@@ -170,8 +170,8 @@ def _forward_steps(step: TrainingStepCost) -> Floats:
 class ReversibleTraining:
     """Training step of n networks of ``blocks`` equal blocks each.
 
-    In each network the first ``reversible`` blocks are reversible: those whose activations an
-    ordinary network must keep longest.
+    The first ``reversible`` blocks of each network are reversible, because an ordinary network must
+    keep their activations longest.
     """
 
     blocks: int
@@ -192,9 +192,9 @@ class ReversibleTraining:
     def lifetimes_s(self) -> Floats:
         """Time for which the input of each block is needed, in seconds, (blocks, n).
 
-        That of an ordinary block is needed from its forward step through its backward step, hence
-        during both steps of all later blocks; that of a reversible block only during its own two
-        steps, as it is recomputed in between.
+        The input of an ordinary block is needed from its forward step to its backward step, and so
+        during both steps of all later blocks. The input of a reversible block is needed only during
+        its own two steps, because it is recomputed in between.
 
         Source:
             S. Q. Zhang et al.: CAMEL, HPCA 2024, section IV: lifetimes of forward and backward.
@@ -211,12 +211,12 @@ class ReversibleTraining:
 
     @property
     def made(self) -> Floats:
-        """Number of activations computed, (n,): those of a reversible block twice."""
+        """Number of activations computed, (n,); those of reversible blocks are computed twice."""
         return self.blocks + self.reversible
 
     @property
     def read(self) -> Floats:
-        """Number of activations and gradients read, (n,).
+        """Number of activations and gradients that a training step reads, (n,).
 
         Each activation is read by the next block and for the gradient of the weights, each
         gradient once; a reversible block also reads its outputs.

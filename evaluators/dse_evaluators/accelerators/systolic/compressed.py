@@ -26,7 +26,7 @@ _KEPT, _BLOCK = np.array(list(PATTERNS.values()), dtype=np.float64).T
 
 
 def kept_elements(elements: Floats, n_m: Floats) -> Floats:
-    """Return how many of a filter's weights N:M pruning keeps: at most N per block of M."""
+    """Return the number of weights of a filter that N:M pruning keeps: at most N per block of M."""
     place = n_m.astype(np.intp)
     kept, block = _KEPT[place], _BLOCK[place]
     whole = np.floor(elements / block)
@@ -34,7 +34,7 @@ def kept_elements(elements: Floats, n_m: Floats) -> Floats:
 
 
 def inputs_per_row(n_m: Floats) -> Floats:
-    """Return M / N: the inputs that an array row receives per kept weight, to select one."""
+    """Return M / N: an array row receives this many inputs per kept weight, and selects one."""
     place = n_m.astype(np.intp)
     return _BLOCK[place] / _KEPT[place]
 

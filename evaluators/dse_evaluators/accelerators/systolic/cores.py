@@ -25,7 +25,7 @@ class CoreShare:
 
     @property
     def products(self) -> Floats:
-        """Number of GEMMs that these cores compute together, each with the sizes of ``product``."""
+        """Number of GEMMs of the sizes in ``product`` that these cores compute together."""
         return self.product.copies * self.cores
 
 

@@ -49,8 +49,8 @@ class Charges:
 def charges(totals: Totals, knobs: Settings, technology: Technology, *, weighted: bool) -> Charges:
     """Compute the switching energies and the area of a workload on an accelerator.
 
-    Unless all right-hand GEMM operands are weights (``weighted``), the multipliers must also be
-    large enough for products of two activations.
+    ``weighted`` states whether the right-hand operands of all GEMMs are weights. If not, the
+    multipliers must also be large enough for products of two activations.
     """
     node = technology.node_nm
     area = knobs.rows * knobs.cols * _largest(mac_areas_mm2(node), knobs, weighted=weighted)

@@ -19,7 +19,7 @@ from dse_evaluators.workloads.layers import Layer
 def cyclic(words: Floats, passes: Floats, capacity: Floats) -> Floats:
     """Count buffer misses when the same distinct ``words`` are read in order ``passes`` times.
 
-    If there are fewer words than ``capacity``, each is missed once, else in every pass.
+    If there are fewer words than ``capacity``, each word misses once, otherwise in every pass.
     """
     return words * np.where(words < capacity, 1.0, passes)
 
@@ -34,8 +34,9 @@ def count_tiled_misses(
 ) -> Floats:
     """Count buffer misses when each tile is read ``passes`` times before the next one.
 
-    All words are distinct. A tile larger than the buffer misses on every word. Of tiles that fit,
-    one is being read whenever the full buffer is flushed; its words read before that miss again.
+    All words are distinct. A tile larger than the buffer misses on every word. If tiles fit, the
+    buffer is flushed whenever it is full; the words of the tile that is being read at that time, as
+    far as they were read, miss again.
     """
     fit = np.ceil(capacity / np.minimum(tile, capacity))  # the tile that fills the buffer
     period = np.maximum(fit - 1.0, 1.0)

@@ -63,7 +63,7 @@ class FormatCombinations:
     def scales(
         self, layers: Sequence[Layer], places: Sequence[int], activation: str
     ) -> tuple[ScaleBits, Mapping[int, str]]:
-        """Return the bits of each layer's weights, and why a combination is impossible.
+        """Return the scale bits of each layer's weights, and why combinations are impossible.
 
         Args:
             layers: the layers.
@@ -93,7 +93,7 @@ class FormatCombinations:
     def widest(
         self, layers: Sequence[Layer], places: Sequence[int], activation: str, node_nm: float
     ) -> list[str]:
-        """Return the element whose multiplier is largest, for each combination."""
+        """Return, for each combination, the number format that needs the largest multiplier."""
         areas = mac_areas_mm2(node_nm)[:, int(FORMAT_CODES[_element(activation).name])]
         used = {place for layer, place in zip(layers, places, strict=True) if layer.weighted}
         found = []
@@ -103,7 +103,7 @@ class FormatCombinations:
         return found
 
     def columns(self, widest: Sequence[str]) -> Mapping[str, Column]:
-        """Return the columns that stand for the list: the widest element, and the combination."""
+        """Return the columns that replace the list: multiplier format and combination index."""
         domain = tuple(dict.fromkeys(widest))
         codes = np.array([domain.index(one) for one in widest], dtype=np.int64)[self.place]
         return {

@@ -56,8 +56,8 @@ class _Distinct:
 class UniqueLayers:
     """Distinct layers of a workload, each with the number of times it occurs.
 
-    ``scales`` are the bits of scales of the number formats, if they have any. With ``places``, the
-    index of each layer's weight in a list, layers of different weights are distinct.
+    ``scales`` are the bits of the number formats' scales, if any. ``places`` is the index of each
+    layer's weight in a list; if it is given, layers with different weights are distinct.
     """
 
     scales: ScaleBits | None = None

@@ -37,8 +37,9 @@ def partial_sums(
 ) -> PartialSums:
     """Compute the bytes of final and partial sums that pass through each memory.
 
-    Partial sums are kept in the first of accumulators, half of the output buffer, and DRAM that
-    holds those of one column of folds (parts of the GEMM that the array computes at a time).
+    A fold is the part of a GEMM that the array computes at a time. Partial sums are kept in the
+    first memory that holds those of one column of folds: accumulators, half of the output buffer,
+    DRAM.
     """
     outputs = product.m * product.n
     final = outputs * word.input
@@ -105,7 +106,7 @@ def right_bytes(
 ) -> Floats:
     """Return the bytes read from DRAM for one GEMM's right-hand operand.
 
-    They assume that the operand is not kept on chip between runs of the network (``resident``).
+    The operand is assumed not to stay on chip between runs of the network (``resident``).
     """
     repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
     fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
@@ -115,8 +116,9 @@ def right_bytes(
 def first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
     """Return the bytes that DRAM must deliver before the array can start on a GEMM.
 
-    They are the first tile of the stationary operand and the first words of the other operand along
-    one edge of the array; if outputs are stationary, the first words along one edge of each.
+    These are the first tile of the stationary operand, and the first words of the other operand
+    along one edge of the array. If outputs are stationary, they are the first words of both
+    operands.
     """
     down = np.minimum(knobs.rows, schedule.down)
     across = np.minimum(knobs.cols, schedule.across)

@@ -18,8 +18,8 @@ from dse_evaluators.workloads.layers import Layer
 class ScaleBits:
     """Bits of scales and zero points for each weight and for each input of l layers, (l, 1).
 
-    Where layers have formats of their own, ``weight`` and ``element``, the bits of a weight without
-    scales, are (l, c) for c combinations of formats.
+    If each layer has its own format, ``weight`` and ``element`` (the bits of a weight without its
+    scale) are (l, c) for c combinations of formats.
     """
 
     weight: Floats
@@ -55,7 +55,7 @@ class ScaleBits:
 
 
 def weight_scale_bits(layer: Layer, text: str) -> float:
-    """Return the bits of scales and zero points for each weight of a layer.
+    """Return the bits of scales and zero points that each weight of a layer needs.
 
     Args:
         layer: the layer.

@@ -60,8 +60,8 @@ def report_counts(
 ) -> Report:
     """Return SCALE-Sim's cycles, accesses in words and utilizations (0 to 1) by layer.
 
-    They are those of one GEMM of each layer. SCALE-Sim has no groups: a group, or an attention
-    head, is a layer of its own.
+    The counts are for one GEMM of each layer. In SCALE-Sim each group of a convolution and each
+    attention head is a separate layer.
 
     Source:
         The reports of SCALE-Sim 3.0.0 (MIT), whose behaviour these closed forms restate. Under

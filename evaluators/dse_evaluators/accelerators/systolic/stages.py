@@ -64,7 +64,7 @@ class Laid:
     extrapolated: Floats
 
     def spread(self, among: Distinct) -> Laid:
-        """Return the results of all designs of the batch from those of its distinct designs."""
+        """Expand the results of distinct designs to all designs of the batch."""
         return Laid(**{one.name: among.spread(getattr(self, one.name)) for one in fields(self)})
 
 
@@ -80,7 +80,7 @@ class Timed:
     counts: dict[str, Floats]
 
     def spread(self, among: Distinct) -> Timed:
-        """Return the results of all designs of the batch from those of its distinct designs."""
+        """Expand the results of distinct designs to all designs of the batch."""
         charge = self.charges
         return Timed(
             latency_s=among.spread(self.latency_s),

@@ -33,14 +33,14 @@ def vector_cycles(outputs: Floats, knobs: Settings) -> Floats:
 def busy_cycles(array: Floats, vector: Floats, knobs: Settings) -> Floats:
     """Return the cycles that the array and the vector unit take together.
 
-    They are the maximum of both where the vector unit works while the array does
+    This is the maximum of both if the vector unit works in parallel with the array
     (``vector_hidden``), otherwise their sum.
     """
     return np.where(knobs.vector_hidden > 0, np.maximum(array, vector), array + vector)
 
 
 def holds_up(array: Floats, vector: Floats) -> Mask:
-    """Return for which layers and designs the vector unit takes longer than the array."""
+    """Return a mask of layers and designs whose vector unit takes longer than the array."""
     return vector > array
 
 

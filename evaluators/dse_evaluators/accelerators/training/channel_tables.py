@@ -26,7 +26,7 @@ _LEAST = 0.05
 
 
 class ChannelTables:
-    """Number of channels that each convolution keeps, drawn at random with the seed ``draw``."""
+    """Number of channels left in each convolution, drawn at random with the seed ``draw``."""
 
     def __init__(self, convs: Sequence[Conv]) -> None:
         names = sorted({conv.reads for conv in convs} | {conv.writes for conv in convs})

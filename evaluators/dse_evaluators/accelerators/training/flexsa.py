@@ -87,9 +87,9 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     ``macs_kept`` the fraction of multiplications left after pruning.
 
     In each GEMM, the smallest of the three matrices stays in half of the buffer, while the others
-    are moved to or from DRAM once. If it is too large, it is held one part at a time, and the
-    second smallest is moved once per part. Normalization, activation, optimizer and the
-    reconfiguration of FlexSA cost nothing.
+    are moved to or from DRAM once. If the smallest is too large for that, one part of it is kept at
+    a time, and the second smallest matrix is moved once per part. Normalization, activation,
+    optimizer and the reconfiguration of FlexSA cost nothing.
 
     Args:
         network: ``resnet50`` or ``vgg16``, without its classifier.

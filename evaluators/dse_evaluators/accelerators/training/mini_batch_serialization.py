@@ -72,10 +72,10 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
 
     ``falls`` counts groups whose sub-batch is smaller than that of the previous group, ``spilled``
     the blocks of which not even one sample fits; these run conventionally. A block that fits is
-    always serialised. Traffic may therefore grow when a larger buffer makes a block fit; once all
-    blocks fit, a larger buffer never increases it. The time of a block is the maximum of its GEMMs
-    on the array and its DRAM traffic. Pooling, the classifier and the vector units are free;
-    sub-batches do not change the cycles of the array.
+    always serialised. Therefore a larger buffer can increase the traffic by making a block fit;
+    once all blocks fit, it cannot. The time of a block is the maximum of its GEMMs on the array and
+    its DRAM traffic. Pooling, the classifier and the vector units are free; sub-batches do not
+    change the cycles of the array.
 
     Args:
         network: ``resnet50`` (17 blocks) or ``vgg16`` (5).
@@ -126,7 +126,7 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
 
     @property
     def blocks(self) -> int:
-        """Number of blocks in the chain."""
+        """Number of blocks of layers in the network."""
         return len(self._prints.need)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:

@@ -15,7 +15,7 @@ from dse_evaluators.reading_table import NumberInput, Readings, number_of
 def sound(
     readings: Readings, columns: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], dict[int, Fault]]:
-    """Replace the inputs of invalid designs by defaults; an invalid one has a value out of range.
+    """Replace the inputs of designs with a value out of range by defaults, so that all can run.
 
     Returns the columns of inputs, and the faults of the invalid designs by index. All designs can
     then be evaluated together.

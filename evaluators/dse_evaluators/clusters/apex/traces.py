@@ -24,7 +24,7 @@ class TraceRequest(NamedTuple):
 
 
 def workloads() -> tuple[str, ...]:
-    """Return the names of the traces."""
+    """Return the names of the shipped request traces."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.csv")))
 
 

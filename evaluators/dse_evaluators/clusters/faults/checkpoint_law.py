@@ -46,7 +46,7 @@ class Segment:
 
     @property
     def hopeless(self) -> Floats:
-        """Exponent in the moments where they would overflow (too frequent failures), else 0."""
+        """Exponent of the expected time where it overflows because failures are frequent, or 0."""
         exponent = 2.0 * (self.length_s + self.redone_s) / self.mtbf_s
         return np.where(exponent > _HIGHEST_EXPONENT, exponent, 0.0)
 

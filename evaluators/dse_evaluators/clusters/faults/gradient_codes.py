@@ -105,7 +105,7 @@ _RULES: Mapping[str, Callable[[Code], Duty | str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Workers that each of n rounds of a gradient code waits for; every field is (n,).
+    """Numbers of workers that each of n rounds of a gradient code waits for; fields are (n,).
 
     With ``grouped`` a round waits for the first worker of each group of ``tolerated + 1``,
     otherwise for all but ``tolerated`` workers. Times are in units of the mean of the exponential

@@ -78,7 +78,7 @@ class Home:
 
     @property
     def token_bytes(self) -> float:
-        """KV cache bytes per token.
+        """Bytes of the KV cache for each token.
 
         Source:
             Jin et al.: S3, 2023: keys and values of all layers.

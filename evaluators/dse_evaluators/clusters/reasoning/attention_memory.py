@@ -49,9 +49,9 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
     """Memory of a language model with its attention and its weight format replaced by others.
 
     ``cache_per_token`` are the bytes that a token adds to the KV cache of all layers, ``cache``
-    those of all sequences, ``memory`` those of the weights too. ``cache_ratio`` and
-    ``weight_ratio`` are the bytes with a key and a value for each head, and with 16 bits for each
-    weight, over these.
+    those of all sequences, ``memory`` those of the weights too. ``cache_ratio`` is the cache with a
+    key and a value for each head (multi-head attention) divided by ``cache``, ``weight_ratio`` the
+    weights in 16 bits divided by the weights in this format.
 
     Inputs:
         model: a model of ``workloads.transformer_configs`` whose layers are alike.

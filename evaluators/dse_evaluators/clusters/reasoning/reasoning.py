@@ -61,11 +61,11 @@ class Reasoning(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
 
     ``operations`` adds the floating-point operations and the KV cache bytes read, each byte
     converted to ``rate / bandwidth`` operations: as many as the device performs while it reads a
-    byte. ``device_time`` is ``operations / rate``, i.e. compute and reads do not overlap.
-    ``flops`` leaves the bytes out. ``attention_ratio`` is everything except the linear layers over
-    the linear layers. ``cache_memory`` is the KV cache of all answers when they end.
-    ``assumed_solved`` is an assumed curve in the answer length, the attention budget and the number
-    of answers: it indicates the direction of an effect, not the accuracy of a real model.
+    byte. ``device_time`` is ``operations / rate``, i.e. compute and reads do not overlap. ``flops``
+    leaves the bytes out. ``attention_ratio`` is the operations outside of the linear layers,
+    divided by those of the linear layers. ``cache_memory`` is the KV cache of all answers when they
+    end. ``assumed_solved`` is an assumed curve in the answer length, the attention budget and the
+    number of answers: it indicates the direction of an effect, not the accuracy of a real model.
 
     Args:
         models: your language models by name, each as ``model`` of ``clusters.serving``, in place of

@@ -58,7 +58,7 @@ class Engine:
 
     @property
     def routed(self) -> Engine:
-        """Model of the GEMMs of routed experts."""
+        """Cost model of the GEMMs of routed experts."""
         return self if self.experts is None else self.experts
 
     @property

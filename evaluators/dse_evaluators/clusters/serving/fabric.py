@@ -80,7 +80,7 @@ class ServingFabric:
 
     @property
     def exchanges(self) -> bool:
-        """Whether an all-to-all was measured on this fabric, or on the one that it is like."""
+        """Whether an all-to-all was measured on this fabric, or on the fabric it is ``like``."""
         own = None if self.system is None else self.system.own_fabric
         if own is not None:
             return isinstance(own, MeasuredFabric) and own.has_measurement("all_to_all")

@@ -37,9 +37,9 @@ _VARIANCE_BYTES = 8.0
 
 
 def count_kernels(model: Transformer) -> float:
-    """Return the small kernels of a layer, each of which takes at least its launch time.
+    """Return the number of small kernels of a layer, each of which takes its launch time or more.
 
-    They are those of open-source servers, one for each operation that these run by itself.
+    Open-source servers run one kernel for each operation that they do not fuse with others.
 
     Source:
         sgl-project/sglang (Apache-2.0): nsa_indexer.py (indexer), qwen3_next.py (states, gates);

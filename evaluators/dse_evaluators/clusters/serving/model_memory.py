@@ -93,7 +93,7 @@ def text_bytes(share: ModelSharding, tokens: float) -> Floats:
 def growing_bytes(share: ModelSharding) -> Floats:
     """Return the bytes that each further token of a sequence adds on one device, (n,).
 
-    Layers with a window or a state do not grow; :func:`bounded_bytes` are theirs.
+    Layers with a window or a state do not grow; :func:`bounded_bytes` returns their bytes.
     """
     kinds = [kind for kind in share.kinds if not _is_bounded(kind.model)]
     grown = [_kept_bytes(kind, 1.0, float(kind.model.layers)) for kind in kinds]

@@ -264,7 +264,7 @@ class Serving(
             like: name of the device that was measured.
 
         Raises:
-            SpecError: a row is invalid, or the rows do not bear a fit.
+            SpecError: a row is invalid, or the rows do not determine the constants.
         """
         # SciPy is slow to import, and only this needs it
         from dse_evaluators.clusters.serving.serving_fit import calibrate_serving_rows

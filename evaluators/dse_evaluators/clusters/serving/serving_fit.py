@@ -40,7 +40,7 @@ def calibrate_serving_rows(path: Path, like: str) -> CalibrationResult:
         like: name of the device that was measured.
 
     Raises:
-        SpecError: a row is invalid, or the rows do not bear a fit.
+        SpecError: a row is invalid, or the rows do not determine the constants.
     """
     device = device_of(like)
     rows = read_measured_rows(path, FORM)

@@ -73,7 +73,7 @@ class PoolPlan:
 
     @property
     def devices(self) -> Floats:
-        """Devices of a replica."""
+        """Number of devices of a replica."""
         return self.stage_devices * self.pp
 
 
@@ -110,7 +110,7 @@ class Plans:
 
     @property
     def apart(self) -> Mask:
-        """Whether separate replicas run all prefill, (n,)."""
+        """Whether separate replicas run the prefill of all requests, (n,)."""
         return self.prefill_replicas > 0
 
     @property

@@ -65,10 +65,10 @@ class ModelSharding:
         return np.floor(self.model.layers / np.asarray(self.stages, dtype=np.float64))
 
     def kind_layers(self, kind: Transformer, stage: Floats) -> Floats:
-        """Return how many of ``stage`` layers are of a kind, in a stage behind the first layers.
+        """Return the number of layers of a kind in a pipeline stage other than the first.
 
-        Dense first layers of a model with experts are in such a stage only where it has more layers
-        than follow them. Other kinds are spread over all stages.
+        The stage has ``stage`` layers. Dense first layers of a model with experts are in it only if
+        it has more layers than the model has after them. Other kinds are spread over all stages.
         """
         model = self.model
         dense, others = float(model.dense_layers), float(model.layers - model.dense_layers)

@@ -24,7 +24,7 @@ def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
 
 
 def count_prompt_blocks(state: ServerState, rows: Ints) -> Ints:
-    """Return the cache blocks of each server's unfinished prompt, (r,); 0 without one."""
+    """Return the KV cache blocks of each server's unfinished prompt, (r,); 0 if it has none."""
     head = state.head[rows]
     need = state.need[rows, np.maximum(head, 0)]
     return np.where(head >= 0, -(-need // state.plan.block[rows]), 0)

@@ -68,7 +68,7 @@ class Site:
         grid: str,
         pue: float,
     ) -> Site:
-        """Build the conditions of a simulation.
+        """Return the conditions under which requests are simulated.
 
         Raises:
             SpecError: the grid is unknown.

@@ -89,7 +89,7 @@ def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
 
 
 def stage_layers(model: Transformer, plan: TrainingPlan) -> tuple[Floats, Floats]:
-    """Return the layers of the largest stage, and how many fewer first and last have, (n,) each."""
+    """Return the layers of the largest stage, and how many less the first and last have, (n,)."""
     most = np.ceil(model.layers / plan.pipeline)
     return most, np.minimum((most * plan.pipeline - model.layers) / 2.0, 1.0)
 

@@ -220,7 +220,7 @@ class Training(
             like: name of the system that was measured.
 
         Raises:
-            SpecError: a row is invalid, or the rows do not bear a fit.
+            SpecError: a row is invalid, or the rows do not determine the constants.
         """
         # SciPy is slow to import, and only this needs it
         from dse_evaluators.clusters.training.training_fit import calibrate_training_rows

@@ -42,7 +42,7 @@ def calibrate_training_rows(path: Path, like: str) -> CalibrationResult:
         like: name of the system that was measured.
 
     Raises:
-        SpecError: a row is invalid, or the rows do not bear a fit.
+        SpecError: a row is invalid, or the rows do not determine the constants.
     """
     system = system_of(like)
     device = device_of(system.device)

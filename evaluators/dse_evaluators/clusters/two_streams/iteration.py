@@ -69,7 +69,7 @@ def _states(stack: str, task: IterationTask) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSchedule:
-    """Total seconds, (n,), and exposed seconds of each communication by work index, (n,)."""
+    """Seconds of n iterations, (n,), and the exposed seconds of each communication step."""
 
     total_s: Floats
     exposed_s: Mapping[int, Floats]

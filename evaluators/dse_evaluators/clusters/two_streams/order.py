@@ -33,7 +33,7 @@ class StreamWork(NamedTuple):
 
     @property
     def talks(self) -> bool:
-        """Whether the work runs in the communication stream."""
+        """Whether the work runs in the communication stream of a device."""
         return self.role not in _COMPUTES
 
 

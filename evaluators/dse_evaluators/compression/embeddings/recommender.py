@@ -35,7 +35,7 @@ class Widths:
 
     @property
     def trained(self) -> int:
-        """Number of parameters during training."""
+        """Number of embedding parameters during training."""
         if not self.inner:
             return self.stored
         pairs = (rows + self.embedding for rows in self.categories)

@@ -18,16 +18,16 @@ def compensate_columns(
     *,
     at_once: int = AT_ONCE,
 ) -> None:
-    """Settle a layer's columns in order; compensate each column's error in the later columns.
+    """Fix a layer's columns in order, and compensate each column's error in the later columns.
 
     Arrays are (inputs, outputs), so that a column of the layer is contiguous in memory.
 
     Args:
-        left: weights that are not settled yet, changed by compensation.
+        left: weights that are not fixed yet, changed by compensation.
         factor: upper Cholesky factor of the inverse of the inputs' second moments.
         settle: function that returns the stored values of the column at a place, given its number.
-        at_once: columns per chunk; when the first of a chunk is settled, all columns of the chunk
-            contain the compensation of all columns before it.
+        at_once: columns per chunk; before the first of a chunk is fixed, the errors of all earlier
+            columns are compensated in the entire chunk.
 
     Source:
         Frantar et al., GPTQ: Accurate Post-Training Quantization for Generative Pre-trained

@@ -27,7 +27,7 @@ def check_rank(rank: int, most: int) -> None:
     """Check that a rank is from 1 to ``most``.
 
     Raises:
-        EvaluationError: it is not.
+        EvaluationError: the rank is out of this range.
     """
     if not 1 <= rank <= most:
         raise EvaluationError(f"a rank of {rank} is not in 1 to {most}")

@@ -90,7 +90,7 @@ def check_blocks(shape: tuple[int, int], block: tuple[int, int]) -> None:
     """Check that a table of this shape divides into whole blocks.
 
     Raises:
-        EvaluationError: it does not.
+        EvaluationError: the table does not divide into whole blocks.
     """
     if min(block) < 1 or shape[0] % block[0] or shape[1] % block[1]:
         raise EvaluationError(

@@ -16,7 +16,7 @@ def parts(step: str) -> tuple[str, str]:
 
 
 def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
-    """Return the texts before and after a separator.
+    """Return the parts of a recipe's text before and after a separator.
 
     Raises:
         SpecError: the text does not contain the separator exactly once.
@@ -28,7 +28,7 @@ def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
 
 
 def whole(text: str) -> int:
-    """Parse a text as a non-negative integer.
+    """Parse a number of a recipe as a non-negative integer.
 
     Raises:
         SpecError: the text is not a non-negative integer.

@@ -57,7 +57,7 @@ class Section:
 
     @staticmethod
     def of(use: Use, bits: Loose) -> Section:
-        """Pack these bits into a section for the given purpose."""
+        """Return the section of a record that packs these bits for the given purpose."""
         data = np.packbits(bits, bitorder="little").tobytes()
         return Section(use=use, bits=len(bits), data=data)
 

@@ -78,7 +78,7 @@ class TrainedRecipe:
 
 
 def trained_recipe(recipe: str) -> TrainedRecipe | None:
-    """Return what a recipe trains; None if its operators treat each layer by itself.
+    """Return the training that a recipe requests; ``None`` if it compresses each layer alone.
 
     Raises:
         SpecError: the recipe is invalid.

@@ -23,7 +23,7 @@ from dse_evaluators.workloads.workload import Parameters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """Network to train.
+    """Network that quantization-aware training trains.
 
     Attributes:
         workload: runs the network.

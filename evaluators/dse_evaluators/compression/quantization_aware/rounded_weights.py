@@ -23,7 +23,7 @@ _LEAST_STEP = 1e-8
 
 
 class RoundedWeight(Protocol):
-    """Weight of a layer during training: what is learnt, and its value in the forward pass."""
+    """Weight of a layer during training: its trained tensors, and its value in the forward pass."""
 
     learnt: dict[str, Tensor]
     """Tensors that are trained, by name: ``weight`` and, for LSQ, ``step``."""
@@ -42,7 +42,7 @@ class RoundedWeight(Protocol):
 
 
 def round_weight(recipe: TrainedRecipe, weight: Single) -> RoundedWeight:
-    """Return a weight that a recipe trains, at its start.
+    """Return a weight with rounding in its forward pass, as it is before the training.
 
     Args:
         recipe: operator and format.

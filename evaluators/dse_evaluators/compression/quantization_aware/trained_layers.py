@@ -32,7 +32,7 @@ _VERSION = 1
 def train_layers(
     model: ModelRef, recipes: Mapping[str, str], fixed: Parameters
 ) -> tuple[dict[str, Record], dict[str, Single]]:
-    """Train the layers that have such a recipe, with the weights of the others as they are given.
+    """Train the layers whose recipe trains weights; the other layers keep their given weights.
 
     The same model, recipes and weights give the same result; it is kept in the project's cache.
 

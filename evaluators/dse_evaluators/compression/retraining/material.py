@@ -99,7 +99,7 @@ class Material:
     test: Lot
     seen: Augmented
 
-    def says(self, images: Tensor) -> Tensor:
+    def logits(self, images: Tensor) -> Tensor:
         """Return the logits of the uncompressed network for images, (n, classes)."""
         return forward(self.network, self.whole, images)
 
@@ -252,7 +252,7 @@ def _further(name: str, whole: Affines) -> str:
 
 
 def pictures_of(model: str) -> Pictures:
-    """Return the images of a model.
+    """Return the images on which a built-in model is trained and evaluated.
 
     Raises:
         PluginError: the asset with the images is not installed.

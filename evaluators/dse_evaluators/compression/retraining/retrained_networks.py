@@ -21,7 +21,7 @@ DIGITS_MLP: tuple[Layer, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """Layers of a network, and the maximum shift of its training images in pixels."""
+    """Layers of a network to retrain, and the maximum shift of its training images in pixels."""
 
     layers: tuple[Layer, ...]
     shift: int

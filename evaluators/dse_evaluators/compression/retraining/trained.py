@@ -52,7 +52,7 @@ def teaching_of(knobs: Knobs) -> Teaching:
 
 def lessons_of(material: Material, knobs: Knobs) -> Iterator[Lesson]:
     """Return the training batches, with the original network as teacher if the loss needs one."""
-    teacher = material.says if teaching_of(knobs).has_teacher else None
+    teacher = material.logits if teaching_of(knobs).has_teacher else None
     return descent.lessons(material.images, material.labels, material.seen, teacher, knobs.seed)
 
 

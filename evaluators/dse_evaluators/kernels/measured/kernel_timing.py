@@ -38,7 +38,7 @@ _NO_COUNTER = "no energy counter of this machine can be read (RAPL, NVML)"
 class PreparedKernel:
     """A kernel with its inputs, bound to a call that overwrites ``output``.
 
-    ``tolerance`` is the largest correct distance of each element from ``expected``.
+    ``tolerance`` is the largest deviation from ``expected`` that counts as correct, per element.
     """
 
     call: Callable[[], object]
@@ -73,7 +73,7 @@ def limits_of(precision: float, limit: float | str, *, pin: bool) -> TimingLimit
 
 
 def measure_kernel(kernel: PreparedKernel, limits: TimingLimits, threads: int) -> Found:
-    """Return latency, error, energy if it can be read, and numbers of readings of a kernel.
+    """Return latency, error, energy (if a counter exists) and number of timings of a kernel.
 
     The result is checked before and after the timing, since threads may collide in a later call.
 
@@ -106,7 +106,7 @@ def measure_kernels(
     provides: Mapping[str, Metric],
     measure: Callable[[Mapping[str, Value]], Found],
 ) -> Metrics:
-    """Measure each design separately; an energy that cannot be read is undefined, with a reason."""
+    """Measure each design separately; an energy that cannot be read is undefined."""
     uncertain = [name for name in ("latency", "rate") if name in provides]
     found = one_by_one(batch, tuple(provides), measure, uncertain=uncertain)
     absent = np.flatnonzero(np.isnan(found.columns["energy"])).tolist()
@@ -121,14 +121,14 @@ def measure_kernels(
 
 
 def settings_of(readings: Readings, design: Mapping[str, Value]) -> dict[str, Value]:
-    """Return all inputs of a design: its own, those that options fix, and defaults."""
+    """Return all inputs of a design: those of the design, those fixed by options, and defaults."""
     return {**readings.defaults, **design, **readings.settled}
 
 
 def refuse_without_effect(
     design: Mapping[str, Value], names: tuple[str, ...], condition: str
 ) -> None:
-    """Refuse inputs that have no effect in a design, so that equal programs are not timed twice.
+    """Reject inputs without effect in a design, so that equal programs are not timed twice.
 
     Args:
         design: the inputs of the design.

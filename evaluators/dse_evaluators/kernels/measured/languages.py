@@ -14,7 +14,7 @@ _INSTALL = "pip install 'dse-engine[kernels]'"
 
 
 def missing_language(language: str | None) -> str:
-    """Return why no kernel can be compiled here; empty if one can.
+    """Return the reason why no kernel can be compiled on this machine; empty if one can.
 
     Args:
         language: the language of all designs; ``None`` if designs choose.

@@ -89,7 +89,7 @@ class Softmax(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", 
         threads: they share the rows.
 
     Limits:
-        numba has no two-pass method: its exponential cannot be had in two parts.
+        numba has no two-pass method: it cannot return an exponential as mantissa and exponent.
 
     Error:
         As in ``kernels.tiled-gemm``.
@@ -121,7 +121,7 @@ class Softmax(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", 
 
     @property
     def missing(self) -> str:
-        """Return the reason why it cannot run here; empty if it can."""
+        """Reason why the kernel cannot run on this machine; empty if it can."""
         return missing_language(self.language)
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -117,7 +117,7 @@ class TiledGemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
 
     @property
     def missing(self) -> str:
-        """Return the reason why it cannot run here; empty if it can."""
+        """Reason why the kernel cannot run on this machine; empty if it can."""
         return missing_language(self.language)
 
     def evaluate(self, batch: Batch) -> Metrics:

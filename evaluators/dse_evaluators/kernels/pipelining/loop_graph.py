@@ -49,14 +49,14 @@ class Dependence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopGraph:
-    """Operations of a loop's body, and their dependences by their places in it."""
+    """Data-dependence graph of a loop: operations of the body, and dependences by their indices."""
 
     operations: tuple[LoopOperation, ...]
     dependences: tuple[Dependence, ...]
 
     @property
     def sequential(self) -> int:
-        """Cycles of an iteration whose operations follow one another."""
+        """Cycles of one iteration if its operations run one after another."""
         return sum(max(one.latency, one.occupancy) for one in self.operations)
 
     @property
@@ -99,7 +99,7 @@ def shipped_loops() -> tuple[str, ...]:
 
 
 def load_loop(value: str) -> LoopGraph:
-    """Return the loop of a name of ours, or of a user's CSV file.
+    """Return a built-in loop by name, or the loop that a user's CSV file describes.
 
     Args:
         value: the name, or the path of a file with a row for each operation and the columns

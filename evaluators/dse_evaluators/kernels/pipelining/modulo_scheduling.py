@@ -13,12 +13,12 @@ Answer = Literal["feasible", "infeasible", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Limits of a schedule; 0 warps and 0 registers are no limits.
+    """Resource limits of a schedule; 0 warps or 0 registers stand for no limit.
 
     Args:
         warps: number of warps, each of which issues one operation at a time.
-        registers: registers of a warp; of all operations without warps.
-        spill: cycles that a result takes to another warp.
+        registers: registers per warp, or in total if ``warps`` is 0.
+        spill: cycles to pass a result to another warp.
     """
 
     warps: int = 0
@@ -40,7 +40,7 @@ class LeastInterval:
     """Result of a search: a schedule, if one was found, and a proven lower bound of its interval.
 
     The schedule is optimal if its interval is the bound. Without a schedule, ``ended`` states
-    whether all intervals were refuted or the time was over.
+    whether all intervals were proven impossible, or whether the time limit was reached.
     """
 
     schedule: ModuloSchedule | None
@@ -51,8 +51,9 @@ class LeastInterval:
 def find_least_interval(graph: LoopGraph, machine: Machine, limit_s: float) -> LeastInterval:
     """Return the least initiation interval of a loop, within a time limit.
 
-    Intervals are tried from the lower bound on; after a time-out of one, larger ones are tried
-    with what is left, so that a schedule is found although it is not proven to be the best.
+    Intervals are tried in ascending order from the lower bound. If the solver times out for one,
+    larger intervals are tried in the remaining time, so that a schedule is found even if it is not
+    proven to be optimal.
 
     Args:
         graph: the loop.
@@ -86,11 +87,11 @@ def _last_interval(graph: LoopGraph, machine: Machine) -> int:
 def solve_interval(
     graph: LoopGraph, machine: Machine, interval: int, limit_s: float
 ) -> tuple[Answer, ModuloSchedule | None]:
-    """Return whether the loop has a schedule of an initiation interval, and the schedule.
+    """Return whether the loop has a schedule with this initiation interval, and the schedule.
 
-    Each cycle of a unit is used once in an interval. A warp issues no other operation while one
-    blocks it; results take ``spill`` cycles more to another warp. A result that lives for longer
-    than an interval needs its registers more than once.
+    A functional unit serves one operation in each cycle of the interval. A warp issues no other
+    operation while one blocks it, and a result reaches another warp ``spill`` cycles later. A
+    result that is live for longer than an interval occupies several copies of its registers.
 
     Source:
         Soi et al.: Optimal Software Pipelining and Warp Specialization for Tensor Core GPUs, 2025

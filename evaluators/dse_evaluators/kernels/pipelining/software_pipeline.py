@@ -39,10 +39,10 @@ class SoftwarePipeline(
 ):
     """Least initiation interval of a loop on functional units, warps and registers, by CP-SAT.
 
-    The solver proves a schedule optimal (``proven`` is 1), or refutes all of them, so that the
+    The solver proves that a schedule is optimal (``proven`` is 1), or that none exists, so that the
     design is infeasible. At the time limit ``bound`` is the proven lower bound of ``interval``, and
     ``proven`` is 0; without any schedule by then the trial fails, with the bound in its reason.
-    ``speedup`` is the cycles of an iteration whose operations follow one another over the interval.
+    ``speedup`` is the cycles of an iteration without overlap, divided by the interval.
 
     Args:
         loop: ``attention``, ``flash-attention``, or a CSV file of yours with a row for each
@@ -53,8 +53,8 @@ class SoftwarePipeline(
 
     Inputs:
         warps: number of warps, each of which issues one operation at a time; 0: not modelled.
-        registers: registers of a warp, or of all operations without warps; 0: no limit.
-        spill: cycles that a result takes to another warp.
+        registers: registers of a warp, or of all operations without warps; 0: no limit. spill:
+        cycles to pass a result to another warp.
 
     Limits:
         Loops of some tens of operations. One unit of each name. The shipped loops are small
@@ -95,7 +95,7 @@ class SoftwarePipeline(
 
     @property
     def missing(self) -> str:
-        """Why no schedule can be computed here; empty if one can."""
+        """Reason why no schedule can be computed on this machine; empty if one can."""
         found = find_spec("ortools") is not None
         return "" if found else f"ortools is not installed: {_INSTALL}"
 

@@ -46,13 +46,13 @@ _WHOLE = ("threads", "batch_threads", "context", "batch", "ubatch", "parallel")
 
 
 class LlamaCpp:
-    """Waits, rates and memory of llama.cpp's own server, measured under the user's traffic.
+    """Latency, throughput and memory of llama.cpp's own server, measured under the user's traffic.
 
-    The server is started when a design differs from the last one in a launch setting; it serves all
-    request-side inputs (``clients``, ``rate``). Sort a study's designs accordingly, or let one
-    worker measure, to save starts. ``tpot`` is the time per output token after the first one, in
-    seconds, ``throughput`` the output tokens per second, ``memory`` the resident set of the server.
-    Energy is not measured.
+    The server is restarted when a design differs from the last one in a launch setting, but not for
+    other values of ``clients`` and ``rate``. Sort a study's designs accordingly, or let one worker
+    measure, to save starts. ``tpot`` is the time per output token after the first one, in seconds,
+    ``throughput`` the output tokens per second, ``memory`` the resident set of the server. Energy
+    is not measured.
 
     Args:
         model: the user's GGUF file; or the shape of a model of random weights, such as
@@ -115,7 +115,7 @@ class LlamaCpp:
 
     @property
     def missing(self) -> str:
-        """Return the reason why it cannot run here; empty if it can."""
+        """Reason why the server cannot run on this machine; empty if it can."""
         if find_spec("xllamacpp") is None:
             return "it needs the package xllamacpp: pip install 'dse-engine[llama]'"
         return ""
@@ -133,7 +133,7 @@ class LlamaCpp:
         self._inputs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, (n,) by name; equal launch settings share a start."""
+        """Return the metrics of n designs, (n,) by name; equal launch settings share a server."""
         settings = [self._inputs.of(batch.row(row)) for row in range(len(batch))]
         order = sorted(range(len(batch)), key=lambda row: json.dumps(_launch_of(settings[row])))
         answers: dict[int, Answer] = {row: self._measure(settings[row]) for row in order}

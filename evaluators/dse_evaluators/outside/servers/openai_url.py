@@ -29,14 +29,14 @@ _LOAD = ("clients", "rate")
 
 
 class OpenAiUrl:
-    """Waits and rates of an OpenAI-compatible server, measured under the user's traffic.
+    """Latency and throughput of an OpenAI-compatible server, measured under the user's traffic.
 
     The server already runs at ``url``, or each design starts it by its command line ``run``, in
     which ``{name}`` is replaced by the design's parameter of that name and ``{port}`` by a free
     port. An argument that is empty thereafter is left out, so that a parameter with the values
-    ``--enable-prefix-caching`` and an empty text is a switch. A server is started again only when
-    its command line changes: ``clients`` (concurrent clients) and ``rate`` (arrivals per second, 0
-    for none) are on the side of the requests. Nothing of a started server is left running.
+    ``--enable-prefix-caching`` and an empty text is a switch. A server is restarted only when its
+    command line changes, not for other values of ``clients`` (concurrent clients) and ``rate``
+    (arrivals per second, 0 for no limit). All processes of a started server are ended.
 
     Args:
         url: address of the server; with ``run`` by default ``http://127.0.0.1:{port}``.
@@ -104,7 +104,7 @@ class OpenAiUrl:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Description, for users, of the program that an evaluation starts, or asks."""
+        """Description, for users, of the program that an evaluation starts or sends requests to."""
         if not self._run:
             return (f"requests to {self._url}",)
         return (Program(run=self._run, cwd=self._cwd, env=self._env).words,)
@@ -119,7 +119,7 @@ class OpenAiUrl:
             check_program(Program(run=self._run, cwd=self._cwd, env=self._env))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, (n,) by name; equal command lines share a start."""
+        """Return the metrics of n designs, (n,) by name; equal command lines share a server."""
         designs = [batch.row(row) for row in range(len(batch))]
         order = sorted(range(len(batch)), key=lambda row: self._words(designs[row], ""))
         answers = {row: self._measure(designs[row]) for row in order}

@@ -21,7 +21,7 @@ _TOKENS = [b"<unk>", b"<s>", b"</s>", *_BYTES]
 
 
 def shape_of(given: Any) -> dict[str, int]:
-    """Return the shape that an option gives, with the default of what it leaves out.
+    """Return the model shape of an option, completed by the defaults.
 
     Raises:
         PluginError: a name is unknown, or a number is invalid.

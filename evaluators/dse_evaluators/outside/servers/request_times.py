@@ -87,7 +87,7 @@ def measure(
 
 
 def summarize(answers: Sequence[Answered]) -> dict[str, float]:
-    """Return the mean and quantiles of waits, in seconds, and rates per second, of n answers.
+    """Return mean and quantiles of the latencies [s] and rates per second of n answers.
 
     ``first_token`` is the time from a request to its first token; ``tpot`` the time per further
     token; ``total_time`` the time to the last token.
@@ -117,7 +117,7 @@ def summarize(answers: Sequence[Answered]) -> dict[str, float]:
 
 
 def repeats_of(repeats: Any) -> int:
-    """Return a number of repeats, checked.
+    """Return the number of repeats if it is valid.
 
     Raises:
         PluginError: it is not a positive integer.

@@ -26,7 +26,7 @@ _SETTLE_S = 0.5
 
 
 class ServerError(Exception):
-    """Raised if a server does not start; it has the fault of the trial."""
+    """Raised if a server does not start; its attribute holds the fault to record for the trial."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -34,11 +34,12 @@ class ServerError(Exception):
 
 
 class ServerProcess:
-    """Server program in a session of its own; a warden ends it if this process is killed.
+    """Server process in its own session; a watchdog ends it if this process is killed.
 
     Args:
         program: the command line.
-        key: what the command line is about; a server is used again for an equal key.
+        key: launch settings that the command line stands for; a running server is reused for an
+            equal key.
 
     Raises:
         ServerError: the program cannot be started.
@@ -79,7 +80,7 @@ class ServerProcess:
 
     @property
     def words(self) -> str:
-        """Last part of the server's output."""
+        """Last part of the server's output, for error messages."""
         return self._words.kept.decode(errors="replace").strip()
 
     def wait_ready(self, endpoint: Endpoint, timeout_s: float) -> None:
@@ -98,7 +99,7 @@ class ServerProcess:
             time.sleep(_POLL_S)
 
     def ended(self) -> Fault:
-        """Return the fault of a server that ended by itself or was killed, with its last words."""
+        """Return the fault of a server that exited or was killed, with the end of its output."""
         status = self._process.wait()
         for reader in self._readers:
             reader.join(_SETTLE_S)
@@ -127,7 +128,7 @@ class ServerProcess:
 
 
 class KeptServer:
-    """Server that is kept between trials of equal launch settings; a copy starts its own."""
+    """Server that keeps running for trials of equal launch settings; a copy starts its own."""
 
     def __init__(self) -> None:
         self._server: ServerProcess | None = None
@@ -136,7 +137,7 @@ class KeptServer:
         return KeptServer, ()
 
     def get(self, key: object, start: Callable[[], ServerProcess]) -> ServerProcess:
-        """Return the running server of a key; one of another key is ended first.
+        """Return the running server of a key, after ending one of another key.
 
         Raises:
             ServerError: the server does not start.

@@ -76,7 +76,8 @@ def send_all(
         requests: n requests; a client sends the next one as soon as its last one is answered.
         clients: number of concurrent clients, at least one.
         arrivals_s: times (n,) at which requests arrive, in seconds from the start; a request waits
-            for its arrival, and then for a client. Its waiting for a client counts.
+            for its arrival, and then for a free client. The wait for a client is part of its
+            latency.
         deadline: time on the monotonic clock at which all answers must be complete.
 
     Raises:
@@ -111,7 +112,7 @@ def send_all(
 def send_one(
     endpoint: Endpoint, request: ServedRequest, deadline: float, due_s: float | None = None
 ) -> Answered:
-    """Send one request and return its times; they start at ``due_s`` if that is given.
+    """Send one request and return its times, measured from ``due_s`` if that is given.
 
     Raises:
         RequestError: the answer is an error or not a stream of completions.

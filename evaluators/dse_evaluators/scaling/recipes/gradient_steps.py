@@ -42,7 +42,7 @@ def make_optimizer(
 
 
 class Lion(torch.optim.Optimizer):
-    """Sign of an interpolated momentum, with decoupled weight decay.
+    """Lion optimizer: sign of an interpolated momentum, with decoupled weight decay.
 
     Args:
         weights: the parameters.

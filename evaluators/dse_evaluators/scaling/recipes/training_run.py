@@ -22,7 +22,8 @@ from dse_evaluators.scaling.recipes.learning_rates import (
 )
 from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.own.model_file import names_file
-from dse_evaluators.workloads.own.own_model import OwnModel, model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
+from dse_evaluators.workloads.own.own_model import OwnModel
 from dse_evaluators.workloads.own.own_quality import qualities_of
 from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Split, check_split

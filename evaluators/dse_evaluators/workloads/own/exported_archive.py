@@ -46,7 +46,7 @@ Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTensor:
-    """Tensor of an archive: its bytes, and how a tensor lies in them.
+    """Tensor of an archive: its bytes, and their layout.
 
     ``sizes``, ``strides`` and ``offset`` count elements of the type, which is named as in numpy, or
     ``bfloat16``.
@@ -96,7 +96,7 @@ def read_archive(path: Path) -> ExportedArchive:
         path: the file.
 
     Raises:
-        SpecError: it is not such an archive, is incomplete, or holds weights as pickles.
+        SpecError: the file is not such an archive, is incomplete, or holds weights as pickles.
     """
     try:
         with zipfile.ZipFile(path) as archive:

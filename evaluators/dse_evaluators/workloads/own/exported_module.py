@@ -36,7 +36,7 @@ Values = dict[str, Any]
 
 
 def load_exported(path: Path) -> nn.Module:
-    """Return a module that computes what an archive of ``torch.export.save`` states.
+    """Return a module that computes the program in an archive of ``torch.export.save``.
 
     Args:
         path: the file.
@@ -55,7 +55,7 @@ def load_exported(path: Path) -> nn.Module:
 
 
 class ExportedModule(nn.Module):
-    """Module of an exported program, whose parameters have the names that they had.
+    """Module of an exported program, whose parameters keep their original names.
 
     Products with stored weights run as ``Linear``, ``Conv1d``, ``Conv2d`` and ``Embedding``, so
     that they can be compressed. Parameters that no operator uses are left out; of tied weights, one

@@ -355,5 +355,5 @@ def _cut_windows(stream: Examples, length: int, *, is_single: bool) -> Examples:
 
 
 def as_evaluation_error(error: DseError) -> EvaluationError:
-    """Return the error of data or a model that is found wrong only when a study runs."""
+    """Convert the error of data or a model whose fault is detected only when a study runs."""
     return EvaluationError(error.problem, hint=error.hint)

@@ -59,7 +59,7 @@ class OwnTask:
         return {one.metric.name: one.metric for one in self.qualities}
 
     def outputs(self, table: Single, split: str) -> Single:
-        """Return the outputs for each example of a split, (n, k), from those of the model.
+        """Return the outputs for each example of a split, (n, k), from the outputs of the model.
 
         Args:
             table: outputs of the model, (n, k) or (n, t, k).
@@ -133,7 +133,7 @@ class OwnTask:
         """Check that the outputs of the uncompressed model, (n, k), are no probabilities.
 
         Raises:
-            EvaluationError: they are, and a metric takes them for logits.
+            EvaluationError: the outputs are probabilities, and a metric interprets them as logits.
         """
         columns = reference.shape[1]
         named = next((one for one in self.qualities if needs_logits(one, columns)), None)

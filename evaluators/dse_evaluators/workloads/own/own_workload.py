@@ -17,9 +17,9 @@ from dse_evaluators.workloads.onnx_graph import OpenAxes
 from dse_evaluators.workloads.onnx_import import read_onnx_layers
 from dse_evaluators.workloads.own.language_model_table import read_language_model
 from dse_evaluators.workloads.own.model_file import EXPORT, check_model_file, names_file
+from dse_evaluators.workloads.own.named_model import GIVEN
 from dse_evaluators.workloads.own.own_function import OwnFunction, digest
 from dse_evaluators.workloads.own.own_identity import object_edition
-from dse_evaluators.workloads.own.own_model import GIVEN
 from dse_evaluators.workloads.shaped_layers import Shape
 
 _OPTION = "workload"
@@ -55,7 +55,7 @@ class LayeredWorkload:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is a workload of the catalogue."""
+        """Whether the workload is one of the catalogue."""
         return isinstance(self.origin, str) and not self.missing
 
     @property
@@ -82,7 +82,7 @@ class LayeredWorkload:
 
     @property
     def table(self) -> LayerTable:
-        """Layer table.
+        """Table of the layers of the workload.
 
         Raises:
             SpecError: the file cannot be read as layers.

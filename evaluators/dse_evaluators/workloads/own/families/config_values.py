@@ -41,7 +41,7 @@ class ConfigValues:
     tensors: int = 2**16
 
     def size(self, key: str, usual: int | None = None, most: int = _LARGEST, least: int = 1) -> int:
-        """Return a whole number.
+        """Return the integer under a key, checked to be within bounds.
 
         Args:
             key: its key.
@@ -57,7 +57,7 @@ class ConfigValues:
         return found
 
     def count(self, key: str, usual: int | None = None) -> int:
-        """Return a number of layers or experts, each of which has at least one stored tensor.
+        """Return the number of layers or experts, each of which has at least one stored tensor.
 
         Args:
             key: its key.
@@ -72,7 +72,7 @@ class ConfigValues:
         return found
 
     def divisor(self, key: str, whole: str) -> int:
-        """Return a whole number that divides another one.
+        """Return the integer under a key, checked to divide another one.
 
         Args:
             key: its key.
@@ -85,7 +85,7 @@ class ConfigValues:
         return found
 
     def window(self, key: str, usual: int | None) -> int | None:
-        """Return a whole number from 1; ``None`` if the file has null, or if there is no limit.
+        """Return the integer under a key; ``None`` if it is null, or if there is no limit.
 
         Args:
             key: its key.
@@ -95,7 +95,7 @@ class ConfigValues:
         return None if found is None else self.size(key, usual, most=2**40)
 
     def number(self, key: str, usual: float | None = None) -> float:
-        """Return a positive, finite number.
+        """Return the number under a key, checked to be positive and finite.
 
         Args:
             key: its key.
@@ -109,7 +109,7 @@ class ConfigValues:
         return float(found)
 
     def optional_number(self, key: str, usual: float | None) -> float | None:
-        """Return a positive, finite number; ``None`` if the file has null.
+        """Return the positive, finite number under a key; ``None`` if the file has null.
 
         Args:
             key: its key.
@@ -119,7 +119,7 @@ class ConfigValues:
         return None if found is None else self.number(key, usual)
 
     def flag(self, key: str, *, usual: bool) -> bool:
-        """Return true or false.
+        """Return the Boolean under a key.
 
         Args:
             key: its key.
@@ -131,7 +131,7 @@ class ConfigValues:
         return found
 
     def activation(self, key: str, usual: str) -> Activation:
-        """Return an activation function.
+        """Return the activation function that a key names.
 
         Args:
             key: its key.
@@ -140,7 +140,7 @@ class ConfigValues:
         return ACTIVATIONS[self.word(key, usual, tuple(ACTIVATIONS))]
 
     def word(self, key: str, usual: str, known: Sequence[str]) -> str:
-        """Return one of the known words.
+        """Return the word under a key, checked to be one of the supported words.
 
         Args:
             key: its key.
@@ -166,7 +166,7 @@ class ConfigValues:
             raise SpecError(f"config.json: {key} {found!r} is not supported", hint=hint)
 
     def mapping(self, key: str) -> Mapping[str, Any]:
-        """Return a mapping; an empty one if the file has none or null.
+        """Return the mapping under a key; empty if the file has none or null.
 
         Args:
             key: its key.

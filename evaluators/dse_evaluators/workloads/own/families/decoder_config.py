@@ -15,7 +15,7 @@ _GLOBAL, _SLIDING = "full_attention", "sliding_attention"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderFamily:
-    """What distinguishes the decoders of a family, apart from their sizes.
+    """Features that distinguish the decoders of a family, apart from their sizes.
 
     Attributes:
         biases: ``none``; ``inputs``: queries, keys and values have biases; ``option``: all
