@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,9 +17,14 @@ from dse.errors import SpecError
 from dse.protocols import (
     COHERENT,
     EVERYTHING,
+    DeployedModel,
     Evaluator,
+    HasDeployedModel,
+    ModelError,
+    StatesModelErrors,
     absent_metrics,
     declared_parts,
+    find_test_evaluator,
     formulas_of,
     inputs_by_metric,
     is_pure,
@@ -64,6 +69,15 @@ class FixedInputs:
         }
         self.evaluator = evaluator
         self.values = values
+        # A method that is None counts as absent: the wrapper can what the wrapped evaluator can.
+        self.deployed_model: Callable[[Mapping[str, Value]], DeployedModel] | None = None
+        if isinstance(evaluator, HasDeployedModel):
+            deployed_model = evaluator.deployed_model
+            self.deployed_model = lambda design: deployed_model({**design, **values})
+        self.model_errors: Callable[[Batch], Mapping[str, Sequence[ModelError]]] | None = None
+        if isinstance(evaluator, StatesModelErrors):
+            model_errors = evaluator.model_errors
+            self.model_errors = lambda batch: model_errors(_with_values(batch, values))
 
     @property
     def pure(self) -> bool:
@@ -76,6 +90,11 @@ class FixedInputs:
     def trained_weights(self) -> Mapping[str, str]:
         """Return the hashes of the weights that this machine trains for the wrapped evaluator."""
         return weights_trained_for(self.evaluator)
+
+    def test_evaluator(self) -> Evaluator | None:
+        """Return the wrapped evaluator's test evaluator with the same fixed values, if any."""
+        found = find_test_evaluator(self.evaluator)
+        return None if found is None else FixedInputs(found, self.values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         return self.evaluator.evaluate(_with_values(batch, self.values))

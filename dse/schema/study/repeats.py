@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse.protocols import (
     ChecksValues,
+    DeployedModel,
     Evaluator,
+    HasDeployedModel,
+    ModelError,
+    StatesModelErrors,
     declared_parts,
+    find_test_evaluator,
     inputs_by_metric,
     is_pure,
     missing_reason,
@@ -60,8 +65,17 @@ class Replicated:
         }
         self.starts = started_programs(evaluator)
         self.parts = declared_parts(evaluator)
-        self._evaluator = evaluator
+        self.evaluator = evaluator
         self._spec = spec
+        # A method that is None counts as absent: the wrapper can what the wrapped evaluator can.
+        self.deployed_model: Callable[[Mapping[str, Value]], DeployedModel] | None = None
+        if isinstance(evaluator, HasDeployedModel):
+            deployed_model, first = evaluator.deployed_model, {spec.seed_input: 0}
+            self.deployed_model = lambda design: deployed_model({**design, **first})
+        self.model_errors: Callable[[Batch], Mapping[str, Sequence[ModelError]]] | None = None
+        if isinstance(evaluator, StatesModelErrors):
+            model_errors = evaluator.model_errors
+            self.model_errors = lambda batch: model_errors(self._with_number(batch, 0))
 
     @property
     def pure(self) -> bool:
@@ -69,7 +83,7 @@ class Replicated:
 
         It is determined on first use, as this may import a user's function.
         """
-        return is_pure(self._evaluator)
+        return is_pure(self.evaluator)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         """Check that the evaluator accepts these values of its inputs in every replicate.
@@ -77,13 +91,18 @@ class Replicated:
         Raises:
             SpecError: the evaluator rejects a value.
         """
-        if isinstance(self._evaluator, ChecksValues):
+        if isinstance(self.evaluator, ChecksValues):
             every = range(self._spec.count)
-            self._evaluator.check_values({**values, self._spec.seed_input: every})
+            self.evaluator.check_values({**values, self._spec.seed_input: every})
 
     def trained_weights(self) -> Mapping[str, str]:
         """Return the hashes of the weights that this machine trains for the wrapped evaluator."""
-        return weights_trained_for(self._evaluator)
+        return weights_trained_for(self.evaluator)
+
+    def test_evaluator(self) -> Evaluator | None:
+        """Return the wrapped evaluator's test evaluator with the same replicates, if any."""
+        found = find_test_evaluator(self.evaluator)
+        return None if found is None else Replicated(found, self._spec)
 
     def evaluate(self, batch: Batch) -> Metrics:
         found = [self._replicate(batch, number) for number in range(self._spec.count)]
@@ -92,7 +111,7 @@ class Replicated:
             faults |= one.faults
         columns: dict[str, Floats] = {}
         spread: dict[str, Floats] = {}
-        for name in self._evaluator.provides:
+        for name in self.evaluator.provides:
             values = np.array([_fill_column(one, name, len(batch)) for one in found])  # (count, n)
             columns[name] = values.mean(axis=0)
             spread[name] = values.std(axis=0, ddof=1) / np.sqrt(self._spec.count)
@@ -101,14 +120,16 @@ class Replicated:
         undefined: dict[str, dict[int, str]] = {}
         for one in reversed(found):
             for name in columns:
-                reasons = one.undefined.get(_own(name, self._evaluator.provides), {})
+                reasons = one.undefined.get(_own(name, self.evaluator.provides), {})
                 undefined.setdefault(name, {}).update(reasons)
         return Metrics(columns=columns, spread=spread, faults=faults, undefined=undefined)
 
     def _replicate(self, batch: Batch, number: int) -> Metrics:
+        return self.evaluator.evaluate(self._with_number(batch, number))
+
+    def _with_number(self, batch: Batch, number: int) -> Batch:
         same = np.zeros(len(batch), dtype=np.int64)
-        view = batch.with_columns({self._spec.seed_input: Column.coded((number,), same)})
-        return self._evaluator.evaluate(view)
+        return batch.with_columns({self._spec.seed_input: Column.coded((number,), same)})
 
 
 def _own(name: str, provides: Mapping[str, Metric]) -> str:

@@ -13,8 +13,10 @@ from dse.report.schemas.reproduction import JudgedFile
 from dse.report.text.space_words import big
 from dse.schema.space.space_loader import space_of
 from dse.schema.study.assumption_ends import impossible_ends
+from dse.schema.study.fixed_inputs import FixedInputs
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.study.plugin_checks import is_study
+from dse.schema.study.repeats import Replicated
 from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import shown
 from dse.schema.yaml.validation import ErrorCollector
@@ -156,9 +158,10 @@ def _check_programs(plan: Plan) -> None:
 
 
 def _unwrapped(evaluator: Evaluator) -> Evaluator:
-    """Return the evaluator inside a wrapper for fixed inputs or repeats; others unchanged."""
-    found: Evaluator = getattr(evaluator, "evaluator", evaluator)
-    return found
+    """Return the evaluator inside wrappers for fixed inputs and replicates; others unchanged."""
+    while isinstance(evaluator, FixedInputs | Replicated):
+        evaluator = evaluator.evaluator
+    return evaluator
 
 
 def _probe_models(problem: Problem, path: Path) -> str:
