@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -66,7 +68,7 @@ WRAPPED = {
 @pytest.mark.parametrize(("wrap", "seed", "mean"), WRAPPED.values(), ids=WRAPPED)
 def test_a_wrapped_evaluator_keeps_its_capabilities(wrap, seed, mean):
     batch = Batch.of([{"bits": 4}, {"bits": 4}])
-    wrapped = wrap(Capable())
+    wrapped = pickle.loads(pickle.dumps(wrap(Capable())))  # as executors pass it on
     on_test = find_test_evaluator(wrapped)
     np.testing.assert_allclose(wrapped.evaluate(batch).columns["loss"], 4 + mean)
     np.testing.assert_allclose(on_test.evaluate(batch).columns["loss"], 104 + mean)

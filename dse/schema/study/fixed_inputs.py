@@ -70,14 +70,9 @@ class FixedInputs:
         self.evaluator = evaluator
         self.values = values
         # A method that is None counts as absent: the wrapper can what the wrapped evaluator can.
-        self.deployed_model: Callable[[Mapping[str, Value]], DeployedModel] | None = None
-        if isinstance(evaluator, HasDeployedModel):
-            deployed_model = evaluator.deployed_model
-            self.deployed_model = lambda design: deployed_model({**design, **values})
-        self.model_errors: Callable[[Batch], Mapping[str, Sequence[ModelError]]] | None = None
-        if isinstance(evaluator, StatesModelErrors):
-            model_errors = evaluator.model_errors
-            self.model_errors = lambda batch: model_errors(_with_values(batch, values))
+        deploys = isinstance(evaluator, HasDeployedModel)
+        self.deployed_model = self._deployed_model if deploys else None
+        self.model_errors = self._model_errors if isinstance(evaluator, StatesModelErrors) else None
 
     @property
     def pure(self) -> bool:
@@ -98,6 +93,14 @@ class FixedInputs:
 
     def evaluate(self, batch: Batch) -> Metrics:
         return self.evaluator.evaluate(_with_values(batch, self.values))
+
+    def _deployed_model(self, design: Mapping[str, Value]) -> DeployedModel:
+        assert isinstance(self.evaluator, HasDeployedModel)
+        return self.evaluator.deployed_model({**design, **self.values})
+
+    def _model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        assert isinstance(self.evaluator, StatesModelErrors)
+        return self.evaluator.model_errors(_with_values(batch, self.values))
 
 
 def _with_values(batch: Batch, values: Mapping[str, Value]) -> Batch:

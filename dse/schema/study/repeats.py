@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -68,14 +68,9 @@ class Replicated:
         self.evaluator = evaluator
         self._spec = spec
         # A method that is None counts as absent: the wrapper can what the wrapped evaluator can.
-        self.deployed_model: Callable[[Mapping[str, Value]], DeployedModel] | None = None
-        if isinstance(evaluator, HasDeployedModel):
-            deployed_model, first = evaluator.deployed_model, {spec.seed_input: 0}
-            self.deployed_model = lambda design: deployed_model({**design, **first})
-        self.model_errors: Callable[[Batch], Mapping[str, Sequence[ModelError]]] | None = None
-        if isinstance(evaluator, StatesModelErrors):
-            model_errors = evaluator.model_errors
-            self.model_errors = lambda batch: model_errors(self._with_number(batch, 0))
+        deploys = isinstance(evaluator, HasDeployedModel)
+        self.deployed_model = self._deployed_model if deploys else None
+        self.model_errors = self._model_errors if isinstance(evaluator, StatesModelErrors) else None
 
     @property
     def pure(self) -> bool:
@@ -126,6 +121,14 @@ class Replicated:
 
     def _replicate(self, batch: Batch, number: int) -> Metrics:
         return self.evaluator.evaluate(self._with_number(batch, number))
+
+    def _deployed_model(self, design: Mapping[str, Value]) -> DeployedModel:
+        assert isinstance(self.evaluator, HasDeployedModel)
+        return self.evaluator.deployed_model({**design, self._spec.seed_input: 0})
+
+    def _model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
+        assert isinstance(self.evaluator, StatesModelErrors)
+        return self.evaluator.model_errors(self._with_number(batch, 0))
 
     def _with_number(self, batch: Batch, number: int) -> Batch:
         same = np.zeros(len(batch), dtype=np.int64)
