@@ -214,6 +214,17 @@ class DeclaresParts(Protocol, metaclass=Capability):
     """The declaration of each separable metric."""
 
 
+@runtime_checkable
+class HasFormerMetrics(Protocol, metaclass=Capability):
+    """Evaluator some of whose metrics had other names in the version before.
+
+    Studies that use a former name keep it, with a warning, until the next minor version.
+    """
+
+    former_metrics: Mapping[str, str]
+    """The present name of a metric, by its former name."""
+
+
 def declared_parts(evaluator: Evaluator) -> Mapping[str, Separable]:
     """Return the evaluator's own declarations of separable metrics, by metric."""
     return evaluator.parts if isinstance(evaluator, DeclaresParts) else {}
@@ -267,4 +278,14 @@ def user_options(plugin: object) -> Sequence[str]:
         plugin: the class of the evaluator.
     """
     found: Sequence[str] = getattr(plugin, "user_options", ())
+    return found
+
+
+def former_options(plugin: object) -> Mapping[str, str]:
+    """Return the present name of each option of an evaluator class, by its former name.
+
+    Args:
+        plugin: the class of the evaluator, which lists them in its attribute ``former_options``.
+    """
+    found: Mapping[str, str] = getattr(plugin, "former_options", {})
     return found

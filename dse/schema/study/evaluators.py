@@ -23,6 +23,11 @@ from dse.schema.study.binding import (
     repaired_evaluator,
 )
 from dse.schema.study.fixed_inputs import FixedInputs
+from dse.schema.study.former_names import (
+    former_options_in,
+    keep_former_metrics,
+    warn_of_former_names,
+)
 from dse.schema.study.objectives import SymbolTable
 from dse.schema.study.repeats import Replicated
 from dse.schema.study.run_sections import check_exclusive, gpus_of, memory_of
@@ -231,6 +236,11 @@ class EvaluatorSet:
             self._doubtful.add(name)
             self._lose(name, error)
             self._mistakes.add_in(error, self._source, path)
+        if made is not None:
+            kept = self._try_make(path, lambda: keep_former_metrics(name, made, self._source.value))
+            made, metrics = kept or (made, {})
+            names = {**metrics, **former_options_in(changed)} if self._fresh else {}
+            warn_of_former_names(self._source.place(path), names)
         if made is None or not spec.replicates:
             return made
         replicates = spec.replicates

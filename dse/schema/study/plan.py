@@ -34,6 +34,7 @@ from dse.schema.study.assumptions import Assumption, assumptions_of
 from dse.schema.study.budget import Budget
 from dse.schema.study.claims import Claim
 from dse.schema.study.evaluators import Bindings, EvaluatorSet
+from dse.schema.study.former_names import rename_former_options
 from dse.schema.study.formulas import AskedFormulas, problems_alone
 from dse.schema.study.plugin_checks import AUTO, check_is_space, is_space
 from dse.schema.study.run_sections import patience_of, retries_of, stages_of
@@ -248,7 +249,7 @@ class _Builder:
             )
 
     def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
-        options = spec.options
+        options = rename_former_options(spec)
         for key, value in options.items():
             if isinstance(value, str) and value in self.objects:
                 options[key] = self.objects[value]
