@@ -8,7 +8,7 @@ from typing import Any
 
 from dse.core.trial import Driver
 from dse.errors import DseError, StudyError
-from dse.protocols import Evaluator, weights_trained_for
+from dse.protocols import Evaluator, Storage, weights_trained_for
 
 _PREFIX = "weights of "
 """Start of the keys in the provenance of a driver; the name of the model follows."""
@@ -43,6 +43,12 @@ def read_weights(drivers: Iterable[Driver], spec: Mapping[str, Any] | None) -> d
             if key.startswith(_PREFIX):
                 found.setdefault(key.removeprefix(_PREFIX), text)
     return found
+
+
+def weights_of_study(storage: Storage, name: str) -> dict[str, str]:
+    """Return the hashes of the weights with which a stored study began, by model."""
+    drivers = sorted(storage.drivers(name), key=lambda one: one.id)
+    return read_weights(drivers, storage.spec(name))
 
 
 def check_weights(

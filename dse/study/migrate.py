@@ -14,6 +14,7 @@ from dse.core.trial import Asked, Event, History, Outcome, State, Trial
 from dse.core.user_events import carry_user_events
 from dse.core.values import Value
 from dse.errors import DesignError, StudyError
+from dse.evaluation.recorded_weights import weights_of_study
 from dse.protocols import Storage
 from dse.schema.study.plan import plan_of
 from dse.study.proposers import CARRIED
@@ -73,11 +74,16 @@ def migrate_stored_study(
         text,
         carry_user_events(old.events, number, len(outcomes)),
     )
+    weights = weights_of_study(old.storage, name)  # those that runs of the new one must have
     study = StudyEngine.open(
         path,
         name=new_name,
         storage=old.storage,
-        carried={"from": name, "trials": len(outcomes)},
+        carried={
+            "from": name,
+            "trials": len(outcomes),
+            **({"weights": weights} if weights else {}),
+        },
         history=history,
     )
     return Carried(study=study, inside=len(outcomes) - outside, outside=outside)

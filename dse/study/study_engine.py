@@ -14,6 +14,7 @@ from dse.core.metric import Kind
 from dse.core.recorded_gap import RecordedGap
 from dse.core.trial import History, Trial
 from dse.errors import StudyError
+from dse.evaluation.recorded_weights import weights_of_study
 from dse.protocols import NEW, Executor, Storage, missing_reason
 from dse.schema.history import recorded_specification as recorded
 from dse.schema.history.earlier_studies import inherit_from
@@ -355,6 +356,7 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
             continue
         earlier = StudyEngine.load(one.study, one.storage or storage)
         spec = earlier.storage.spec(one.study) or {}
-        old = StudyLineage.of(earlier.plan, recorded.identity_of(spec))
+        weights = weights_of_study(earlier.storage, one.study)
+        old = StudyLineage.of(earlier.plan, recorded.identity_of(spec), weights)
         found = found.joined(inherit_from(one.study, new, old, earlier.finished))
     return found if whole else replace(found, designs=())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dse.core.design import Design
@@ -16,6 +16,7 @@ from dse.core.values import Value
 from dse.errors import DesignError
 from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.pipeline import Pipeline
+from dse.protocols import weights_trained_for
 from dse.schema.study.plan import Plan
 from dse.units import units
 
@@ -27,20 +28,27 @@ class StudyLineage:
     """Problem, pipeline and evaluators of a study, for comparison with those of another study.
 
     ``evaluators`` describes each evaluator by its label: plug-in, options, version and inputs.
+    ``weights`` has the hashes of the weights that machines trained for the study, by model.
     """
 
     problem: Problem
     pipeline: Pipeline
     evaluators: Mapping[str, Mapping[str, Any]]
+    weights: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(plan: Plan, identity: Mapping[str, Any]) -> StudyLineage:
+    def of(
+        plan: Plan, identity: Mapping[str, Any], weights: Mapping[str, str] | None = None
+    ) -> StudyLineage:
         """Return the problem, pipeline and evaluators of a study's plan.
 
         ``identity`` is the study's identity (what must not change later) as stored at its start.
         """
         return StudyLineage(
-            problem=plan.problem, pipeline=plan.pipeline, evaluators=identity["evaluators"]
+            problem=plan.problem,
+            pipeline=plan.pipeline,
+            evaluators=identity["evaluators"],
+            weights=weights or {},
         )
 
 
@@ -88,7 +96,8 @@ class Lineage:
     def found(self) -> Mapping[str, Same]:
         """Evaluators that the two studies have in common, by label in the new study.
 
-        An evaluator is common if its plug-in, options, version and inputs are the same in both.
+        An evaluator is common if its plug-in, options, version and inputs are the same in both, and
+        so are the weights that this machine trains for it.
         """
         return self._found
 
@@ -98,13 +107,24 @@ class Lineage:
         for other in others:
             known = self._old.evaluators.get(other.label, {})
             alike = all(own[part] == known.get(part) for part in _SAME)
-            if alike and own["reads"].keys() == known["reads"].keys():
+            if alike and own["reads"].keys() == known["reads"].keys() and self._has_weights(bound):
                 parameters = self._parameters(own["reads"], known["reads"])
                 if parameters is not None and bound.evaluator.provides == other.evaluator.provides:
                     names = bound.evaluator.provides
                     metrics = {bound.metric(name): other.metric(name) for name in names}
                     return Same(metrics, parameters)
         return None
+
+    def _has_weights(self, bound: Bound) -> bool:
+        """Return whether the models of an evaluator have the earlier study's weights here.
+
+        Studies of versions that recorded no weights are not compared.
+        """
+        recorded = self._old.weights
+        if not recorded:
+            return True
+        here = weights_trained_for(bound.evaluator)
+        return all(recorded.get(model, hashed) == hashed for model, hashed in here.items())
 
     def _parameters(self, new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str] | None:
         """Map an evaluator's parameters from their names in the new study to the earlier ones.

@@ -12,6 +12,7 @@ import pytest
 from dse import Study
 from dse.api.storages import import_study, merge
 from dse.errors import StudyError
+from dse.study.migrate import migrate_stored_study
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
 from dse_evaluators.workloads import weight_cache
 from dse_evaluators.workloads.editions import edition_of
@@ -116,3 +117,28 @@ def test_hash_is_that_of_the_cached_weights_and_is_kept(tmp_path, monkeypatch):
 def test_models_with_files_of_weights_have_no_hash():
     made = ByRecipe(model="shakespeare-lm", recipe="format int8")
     assert made.trained_weights() == {}
+
+
+def test_migrated_study_keeps_the_weights_of_its_trials(study, tmp_path, monkeypatch):
+    workload_of(MODEL)
+    _move(tmp_path / "first", monkeypatch, "1" * 16)
+    Study.open(study).run()
+    migrate_stored_study("digits", study, to="wider")
+    _move(tmp_path / "second", monkeypatch, "2" * 16)
+    with pytest.raises(StudyError, match="has other weights here than in the study 'wider'"):
+        Study.load("wider").run(measurements=1)
+
+
+@pytest.mark.parametrize(("here", "inherited"), [("1" * 16, 1), ("2" * 16, 0)])
+def test_measurements_of_other_weights_are_not_inherited(
+    study, tmp_path, monkeypatch, here, inherited
+):
+    workload_of(MODEL)
+    _move(tmp_path / "first", monkeypatch, "1" * 16)
+    Study.open(study).run()
+    _move(tmp_path / here, monkeypatch, here)
+    study.write_text(study.read_text().replace("exhaustive", ["random", " seed: 1"][0]))
+    with study.open("a") as file:
+        file.write("transfer_from: [digits]\n")
+    began = Study.open(study, name="later").engine.inherited
+    assert (len(began.readings), len(began.priors)) == (inherited, 1 - inherited)
