@@ -85,13 +85,13 @@ class Point:
     """Plan of separate prefill replicas: their number, tp, attention_dp and ep; else empty."""
     replicas: int = 1
     attention_dp: int = 1
-    first_token_s: float
+    ttft_s: float
     token_s: float
 
     @property
     def saturated(self) -> bool:
         """True if it waited for its first token more than half as long as it then wrote."""
-        return self.first_token_s > 0.5 * self.token_s * (self.osl - 1)
+        return self.ttft_s > 0.5 * self.token_s * (self.osl - 1)
 
 
 def main() -> None:
@@ -286,7 +286,7 @@ def _disaggregated_point(row: Mapping[str, str], models: Mapping[str, str]) -> P
         prefill=" ".join(map(str, numbers)),
         replicas=int(row["decode_num_workers"]),
         attention_dp=groups["decode"],
-        first_token_s=float(row["silicon_ttft_ms"]) * 1e-3,
+        ttft_s=float(row["silicon_ttft_ms"]) * 1e-3,
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )
 
@@ -310,7 +310,7 @@ def _point(row: Mapping[str, str], models: Mapping[str, str]) -> Point:
         batch=int(row["batch_size"]),
         tp=int(row["tp_size"]),
         ep=1 if models is MODELS else _count(row, "moe_ep_size"),
-        first_token_s=float(row["silicon_ttft_ms"]) * 1e-3,
+        ttft_s=float(row["silicon_ttft_ms"]) * 1e-3,
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )
 

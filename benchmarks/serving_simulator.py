@@ -99,7 +99,7 @@ def with_front_end(found: Sequence[serving.Point], bare_s: np.ndarray) -> np.nda
 
 def errors(found: Sequence[serving.Point], told_s: np.ndarray) -> np.ndarray:
     """Relative errors of the time to a first token."""
-    return told_s / np.array([one.first_token_s for one in found]) - 1.0
+    return told_s / np.array([one.ttft_s for one in found]) - 1.0
 
 
 def summaries(
@@ -128,7 +128,7 @@ def write_fit(found: Sequence[serving.Point], bare_s: np.ndarray) -> None:
     """Fits the front end, with errors as ratios and few outliers, and writes the file."""
     fitted = np.array([fits_on(one) for one in found])
     clients = np.array([float(one.batch) for one in found])
-    measured_s = np.array([one.first_token_s for one in found])
+    measured_s = np.array([one.ttft_s for one in found])
 
     def ratios(constants: np.ndarray) -> np.ndarray:
         told_s = bare_s + constants[0] + constants[1] * clients
@@ -208,7 +208,7 @@ def _played(some: Sequence[serving.Point], waves: int) -> np.ndarray:
     metrics = evaluator.evaluate(Batch.of([_design(point) for point in some]))
     if metrics.faults:
         raise SystemExit(f"{one.id}: {metrics.faults}")
-    return metrics.columns["first_token"]
+    return metrics.columns["ttft"]
 
 
 def _design(point: serving.Point) -> dict[str, object]:

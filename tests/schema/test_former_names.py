@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import pytest
 
+from dse import Study
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
-from dse.errors import SpecError
+from dse.errors import SpecError, SpecErrors
 from dse.protocols import HasDeployedModel, ModelError, StatesModelErrors, find_test_evaluator
 from dse.schema.study.former_names import keep_former_metrics
+from dse.schema.study.plan import plan_of
 
 
 class Server:
@@ -75,3 +78,57 @@ def test_former_and_present_names_do_not_mix():
     study = {**STUDY, "constraints": ["server.ttft <= 2 s"]}
     with pytest.raises(SpecError, match=r"server.first_token is the former .* server.ttft a pres"):
         keep_former_metrics("server", Server(), study)
+
+
+SPACE = "space: queue\nparameters:\n  replicas: {ordinal: [1, 2]}\n"
+QUEUE = """\
+study: queue
+space: space.yaml
+evaluators:
+  server:
+    {use: clusters.serving-simulator, model: llama3-8b, device: h100-sxm, requests: 8, tp: 1, rate: 4 1/s,
+     max_num_seqs: 8, budget: 2048, memory_share: 0.9, ttft_limit: 1 s}
+objectives:
+  - minimize: server.ttft_p99
+  - maximize: server.device_goodput
+optimizer: exhaustive
+executor: serial
+"""
+
+
+def test_a_study_in_former_names_has_the_results_of_the_present_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "space.yaml").write_text(SPACE)
+    fronts = {}
+    for word in ("ttft", "first_token"):
+        path = tmp_path / f"{word}.yaml"
+        path.write_text(QUEUE.replace("ttft", word).replace("study: queue", f"study: {word}"))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            study = Study.open(path)
+        warned = [str(one.message) for one in caught]
+        study.run()
+        fronts[word] = [
+            (trial.metrics[f"server.{word}_p99"], trial.metrics["server.device_goodput"])
+            for trial in Study.load(word).trials
+        ]
+        assert all(any(name in text for text in warned) for name in NAMED[word]), warned
+        assert len(warned) == len(NAMED[word])
+    assert fronts["ttft"] == fronts["first_token"]
+
+
+NAMED = {
+    "ttft": [],
+    "first_token": [
+        "first_token.yaml:4: 'server.first_token_p99' is called 'server.ttft_p99' now",
+        "first_token.yaml:4: 'first_token_limit' is called 'ttft_limit' now",
+    ],
+}
+
+
+def test_an_option_under_both_of_its_names_is_a_mistake(tmp_path):
+    (tmp_path / "space.yaml").write_text(SPACE)
+    path = tmp_path / "study.yaml"
+    path.write_text(QUEUE.replace("ttft_limit: 1 s", "ttft_limit: 1 s, first_token_limit: 2 s"))
+    with pytest.raises(SpecErrors, match=r"study.yaml:4.*'first_token_limit' is the old name"):
+        plan_of(path)

@@ -109,7 +109,7 @@ class ServingCluster:
             rows = np.flatnonzero(place.ravel() == at)
             serving = self._serving(names[int(code)], int(read), int(length))
             found = serving.evaluate(batch.take(rows))
-            tpot, first = found.columns["tpot"], found.columns["first_token"]
+            tpot, first = found.columns["tpot"], found.columns["ttft"]
             parts["seconds"][rows] = first + (length - 1.0) * tpot
             parts["joules"][rows] = found.columns["energy_per_token"] * length
             if "dollars" in parts:

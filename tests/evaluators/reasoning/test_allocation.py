@@ -260,9 +260,7 @@ def test_a_device_costs_what_the_model_of_the_cluster_says():
     one = served.evaluate(Batch.of([plan])).columns
     assert found.columns["cost"][0] == pytest.approx(3 * 700 * one["cost_per_token"][0])
     assert found.columns["energy"][0] == pytest.approx(3 * 700 * one["energy_per_token"][0])
-    assert found.columns["latency"][0] == pytest.approx(
-        one["first_token"][0] + 699 * one["tpot"][0]
-    )
+    assert found.columns["latency"][0] == pytest.approx(one["ttft"][0] + 699 * one["tpot"][0])
 
 
 def test_what_is_spent_once_and_the_choice_are_not_multiplied_by_the_answers():

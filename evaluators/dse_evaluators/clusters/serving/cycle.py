@@ -76,7 +76,7 @@ class Cycle:
     """Seconds that a step with prefill tokens adds to the decode time of each sequence."""
     met: Floats
     """Prefill steps of other sequences per decode step of a sequence."""
-    first_token_s: Floats
+    ttft_s: Floats
     """Seconds to the first token, without queueing."""
     per_s: Floats
     """Sequences per second that all copies finish."""
@@ -155,7 +155,7 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
         laden=laden,
         extra_s=extra_s,
         met=met,
-        first_token_s=read_s + np.where(apart, traffic.handover_s, 0.0),
+        ttft_s=read_s + np.where(apart, traffic.handover_s, 0.0),
         per_s=per_s,
         reading=reading,
         running=running,

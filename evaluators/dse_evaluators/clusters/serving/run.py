@@ -281,7 +281,7 @@ def _times(traffic: ServingTraffic, rates: Cycle) -> dict[str, Floats]:
         "tpot": np.sum(list(parts.values()), axis=0),
         **{f"{part}_time": seconds for part, seconds in parts.items()},
         "token_gap": gap_s,
-        "first_token": rates.first_token_s,
+        "ttft": rates.ttft_s,
         "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
     }
 

@@ -58,7 +58,7 @@ _METRICS = (
     Metric(name="tpot", unit="s", goal="minimize"),
     *(Metric(name=f"{part}_time", unit="s", part_of="tpot") for part in TIMES),
     Metric(name="token_gap", unit="s", goal="minimize"),
-    Metric(name="first_token", unit="s", goal="minimize"),
+    Metric(name="ttft", unit="s", goal="minimize"),
     Metric(name="throughput", unit="1/s", goal="maximize"),
     Metric(name="device_throughput", unit="1/s", goal="maximize"),
     Metric(name="energy_per_token", unit="J", goal="minimize"),
@@ -85,7 +85,7 @@ class Serving(
     """Latency, throughput, energy, memory, cost and carbon of a served model under full load.
 
     Every replica always serves ``batch`` sequences. ``tpot`` is the mean time between two tokens of
-    a sequence, ``token_gap`` the longest such time, ``first_token`` the prefill time without
+    a sequence, ``token_gap`` the longest such time, ``ttft`` the prefill time without
     queueing (queueing needs a simulation: ``clusters.serving-simulator``). ``running`` is the
     number of sequences in decode, ``reading`` the utilization by prefill. Throughputs count
     generated tokens. ``chunk`` prompt tokens join a decode step; with 0, prefill runs in separate
@@ -165,6 +165,7 @@ class Serving(
     """
 
     user_options: ClassVar[Sequence[str]] = ("model", "draft_model", "system")
+    former_metrics: ClassVar[Mapping[str, str]] = {"first_token": "ttft"}
 
     model: ModelOption | Sequence[ModelOption]
     device: DeviceOption | None = USUAL_DEVICE

@@ -14,7 +14,7 @@ from dse_evaluators.clusters.simulator.gaps import quantile
 
 TIMES = ("waiting", "reading", "writing")
 ENERGIES = ("base", "compute", "memory")
-_WAITS = ("first_token", "tpot", "total_time")
+_WAITS = ("ttft", "tpot", "total_time")
 
 METRICS = (
     *(
@@ -39,13 +39,15 @@ METRICS = (
     Metric(name="bottleneck", words=TIMES),
 )
 
+FORMER_METRICS = {f"first_token{what}": f"ttft{what}" for what in ("", "_p50", "_p95", "_p99")}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyLimits:
     """Latency limits of a request; infinite where none is given."""
 
-    first_token_s: float
-    first_token_s_per_token: float
+    ttft_s: float
+    ttft_s_per_token: float
     """Addition to the limit of the time to first token, per prompt token."""
     tpot_s: float
     pace_s: float
@@ -94,14 +96,14 @@ def metrics(
     span_s, tokens = played.span_s, float(answer.sum())
     first_s = played.first - played.arrival
     after_s = (played.finish - played.first) / np.maximum(answer - 1, 1)
-    fine = (first_s <= limits.first_token_s + limits.first_token_s_per_token * prompt) & (
+    fine = (first_s <= limits.ttft_s + limits.ttft_s_per_token * prompt) & (
         after_s <= limits.tpot_s
     )
     if played.slowest.shape[1]:
         fine &= played.slowest <= limits.pace_s
     goodput = fine.sum(axis=1) / span_s
     return {
-        **_spread("first_token", first_s, np.ones(len(prompt), dtype=bool)),
+        **_spread("ttft", first_s, np.ones(len(prompt), dtype=bool)),
         **_spread("tpot", after_s, answer > 1),
         **_spread("total_time", played.finish - played.arrival, np.ones(len(prompt), dtype=bool)),
         **_parts(played),

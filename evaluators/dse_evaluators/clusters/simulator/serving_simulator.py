@@ -28,7 +28,7 @@ from dse_evaluators.clusters.serving.fabric import (
 )
 from dse_evaluators.clusters.serving.model_memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.serving_plan import SAME, SPELLINGS, check_expert_formats
-from dse_evaluators.clusters.simulator.request_metrics import METRICS, LatencyLimits
+from dse_evaluators.clusters.simulator.request_metrics import FORMER_METRICS, METRICS, LatencyLimits
 from dse_evaluators.clusters.simulator.server_settings import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
 from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, draw_traffic, trace
@@ -92,7 +92,7 @@ class ServingSimulator(
     the tokens of an iteration, ``max_num_seqs`` the concurrent requests. If the KV cache is full,
     the newest request is evicted and recomputed.
 
-    ``first_token``, ``tpot`` (time after the first token per further token) and ``total_time`` are
+    ``ttft``, ``tpot`` (time after the first token per further token) and ``total_time`` are
     means over requests, with quantiles; gaps are over tokens. ``goodput`` is requests per second
     within the limits, over the time up to the very last token: with few requests it includes
     ramp-up and drain.
@@ -113,8 +113,8 @@ class ServingSimulator(
         osl_spread: the same for answers.
         file: a CSV file with columns arrival [s], prompt and answer [tokens].
         overhead: seconds that each request spends outside of iterations.
-        first_token_limit: limit of the time to first token [s]; limits are infinite by default.
-        first_token_limit_per_token: addition to this limit per prompt token [s].
+        ttft_limit: limit of the time to first token [s]; limits are infinite by default.
+        ttft_limit_per_token: addition to this limit per prompt token [s].
         tpot_limit: limit of the mean time per token after the first [s].
         pace_limit: limit of the moving average of a sequence's token gaps, at any time [s].
         pace_weight: weight of a new gap in this average; 0.1 averages about ten tokens.
@@ -156,6 +156,11 @@ class ServingSimulator(
     """
 
     user_options: ClassVar[Sequence[str]] = ("model", "system")
+    former_metrics: ClassVar[Mapping[str, str]] = FORMER_METRICS
+    former_options: ClassVar[Mapping[str, str]] = {
+        "first_token_limit": "ttft_limit",
+        "first_token_limit_per_token": "ttft_limit_per_token",
+    }
 
     model: ModelOption | Sequence[ModelOption]
     device: DeviceOption | None = USUAL_DEVICE
@@ -178,8 +183,8 @@ class ServingSimulator(
     memory_share: float | None = None
     block_size: int | None = None
     overhead: float | str = 0.0
-    first_token_limit: float | str | None = None
-    first_token_limit_per_token: float | str = 0.0
+    ttft_limit: float | str | None = None
+    ttft_limit_per_token: float | str = 0.0
     tpot_limit: float | str | None = None
     pace_limit: float | str | None = None
     pace_weight: float = 0.1
@@ -248,10 +253,8 @@ class ServingSimulator(
 
     def _site(self, sheet: Device, fabric: ServingFabric) -> Site:
         limits = LatencyLimits(
-            first_token_s=_limit("first_token_limit", self.first_token_limit),
-            first_token_s_per_token=amount(
-                "first_token_limit_per_token", self.first_token_limit_per_token, "s"
-            ),
+            ttft_s=_limit("ttft_limit", self.ttft_limit),
+            ttft_s_per_token=amount("ttft_limit_per_token", self.ttft_limit_per_token, "s"),
             tpot_s=_limit("tpot_limit", self.tpot_limit),
             pace_s=_limit("pace_limit", self.pace_limit),
         )

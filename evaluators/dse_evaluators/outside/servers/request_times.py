@@ -22,7 +22,7 @@ from dse_evaluators.outside.servers.streaming_client import (
     send_all,
 )
 
-_WAITS = ("first_token", "tpot", "total_time")
+_WAITS = ("ttft", "tpot", "total_time")
 _QUANTILES = {"_p50": 50, "_p95": 95, "_p99": 99}
 
 METRICS = (
@@ -89,7 +89,7 @@ def measure(
 def summarize(answers: Sequence[Answered]) -> dict[str, float]:
     """Return mean and quantiles of the latencies [s] and rates per second of n answers.
 
-    ``first_token`` is the time from a request to its first token; ``tpot`` the time per further
+    ``ttft`` is the time from a request to its first token; ``tpot`` the time per further
     token; ``total_time`` the time to the last token.
     """
     sent = np.array([one.sent_s for one in answers])
@@ -98,7 +98,7 @@ def summarize(answers: Sequence[Answered]) -> dict[str, float]:
     tokens = np.array([one.output_tokens for one in answers])
     several = tokens > 1
     waits = {
-        "first_token": first - sent,
+        "ttft": first - sent,
         "tpot": (last - first)[several] / (tokens[several] - 1),
         "total_time": last - sent,
     }

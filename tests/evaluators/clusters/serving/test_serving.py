@@ -54,13 +54,13 @@ def test_one_text_on_one_device_waits_for_nobody():
 
 def test_one_text_takes_its_prompt_and_then_its_tokens():
     alone = told({"tp": 1, "batch": 1})
-    taken_s = alone["first_token"] + 255 * alone["tpot"]
+    taken_s = alone["ttft"] + 255 * alone["tpot"]
     assert alone["throughput"] == pytest.approx(256 / taken_s, rel=1e-12)
 
 
 def test_texts_of_a_full_replica_go_by_as_often_as_they_end():
     full = told(USUAL)
-    taken_s = full["first_token"] + 255 * full["tpot"]
+    taken_s = full["ttft"] + 255 * full["tpot"]
     assert full["throughput"] == pytest.approx(32 * 256 / taken_s, rel=1e-12)
 
 
@@ -145,7 +145,7 @@ def test_readers_may_be_of_another_size_than_writers():
     assert devices.tolist() == [32.0, 20.0]
     tokens = column("tpot", apart, {**apart, "prefill_tp": 1})
     assert tokens[0] == tokens[1]
-    reads = column("first_token", apart, {**apart, "prefill_tp": 1})
+    reads = column("ttft", apart, {**apart, "prefill_tp": 1})
     assert reads[1] > reads[0]
 
 

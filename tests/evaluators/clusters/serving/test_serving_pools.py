@@ -43,7 +43,7 @@ def test_prefill_takes_as_long_as_in_a_replica_of_its_own_plan(pool):
     prefill = {"prefill_attention_dp": 1, **prefill, "prefill_replicas": 1}
     apart = metrics({**decode, **prefill}, options=LATENT, transfer_bandwidth=1e30)
     alone = metrics({**PLAN, **pool, "batch": 64}, options=LATENT)  # every stage has a step
-    assert apart["first_token"][0] == pytest.approx(alone["first_token"][0], rel=1e-9)
+    assert apart["ttft"][0] == pytest.approx(alone["ttft"][0], rel=1e-9)
 
 
 def test_devices_are_those_of_both_pools():
@@ -55,14 +55,14 @@ def test_each_device_of_decode_receives_what_it_keeps():
     """80 layers with 8 heads of 128 for keys and values, in 2 bytes, over four devices."""
     rate, size = 1e9, 2048 * 80 * 2 * 8 * 128 * 2 / 4
     plan = {**APART, "prefill_tp": 8}
-    slow, fast = (metrics(plan, transfer_bandwidth=b)["first_token"][0] for b in (rate, 1e30))
+    slow, fast = (metrics(plan, transfer_bandwidth=b)["ttft"][0] for b in (rate, 1e30))
     assert slow - fast == pytest.approx(size / rate)
 
 
 def test_a_smaller_prefill_replica_sends_longer_than_each_device_receives():
     rate, size = 1e9, 2048 * 80 * 2 * 8 * 128 * 2 / 2
     plan = {**APART, "prefill_tp": 2}
-    slow, fast = (metrics(plan, transfer_bandwidth=b)["first_token"][0] for b in (rate, 1e30))
+    slow, fast = (metrics(plan, transfer_bandwidth=b)["ttft"][0] for b in (rate, 1e30))
     assert slow - fast == pytest.approx(size / rate)
 
 
@@ -71,7 +71,7 @@ def test_latents_are_sent_to_every_device():
     rate, size = "2 GB/s", 2048 * 61 * (512 + 64) * 2
     plan = {**APART, "tp": 8, "prefill_tp": 8}
     slow, fast = (
-        metrics(plan, options=LATENT, transfer_bandwidth=b)["first_token"][0] for b in (rate, 1e30)
+        metrics(plan, options=LATENT, transfer_bandwidth=b)["ttft"][0] for b in (rate, 1e30)
     )
     assert slow - fast == pytest.approx(size / 2e9)
 
@@ -85,7 +85,7 @@ def test_slow_links_limit_the_throughput():
 
 def test_pools_in_one_node_send_over_its_fabric_and_others_over_the_network():
     near = {**APART, "prefill_replicas": 1}
-    first = metrics(near, {**near, "replicas": 2})["first_token"]
+    first = metrics(near, {**near, "replicas": 2})["ttft"]
     assert first[0] < first[1] - 1e-3
 
 
@@ -93,7 +93,7 @@ def test_formats_of_prefill_are_its_own():
     narrow, wide = {**PLAN, "tp": 8}, {**PLAN, "tp": 8, "weight_format": "bf16"}
     apart = {**narrow, "prefill_replicas": 1, "prefill_weight_format": "bf16"}
     found, alone = metrics(apart, transfer_bandwidth=1e30), metrics(narrow, wide)
-    assert found["first_token"][0] == alone["first_token"][1] > alone["first_token"][0]
+    assert found["ttft"][0] == alone["ttft"][1] > alone["ttft"][0]
     assert found["weights_memory"][0] == alone["weights_memory"][0]
 
 

@@ -44,9 +44,7 @@ def test_without_others_the_first_token_takes_the_time_of_its_prompt(policy, mod
     design = {"tp": 4, "policy": policy, "rate": 1.0}
     options = {**alone, "isl_spread": 0.0, "osl_spread": 0.0, "requests": 1}
     want = Serving(**alone).evaluate(Batch.of([{"tp": 4, "batch": 1}])).columns
-    assert column("first_token", design, **options)[0] == pytest.approx(
-        want["first_token"][0], rel=1e-12
-    )
+    assert column("ttft", design, **options)[0] == pytest.approx(want["ttft"][0], rel=1e-12)
     assert column("tpot", design, **options)[0] == pytest.approx(want["tpot"][0], rel=1e-3)
 
 
@@ -108,7 +106,7 @@ def test_more_room_for_the_cache_takes_less_away():
     assert (np.diff(preemptions) <= 0).all()
 
 
-@pytest.mark.parametrize("limit", ["first_token_limit", "tpot_limit", "pace_limit"])
+@pytest.mark.parametrize("limit", ["ttft_limit", "tpot_limit", "pace_limit"])
 def test_a_tighter_limit_never_lets_more_pass(limit):
     busy = {"rate": 60.0, "policy": "prefill_first", "budget": 16384}
     limits_s = [1e-4, 0.012, 0.1, 60.0]
@@ -171,7 +169,7 @@ def test_a_trace_that_is_not_there_is_refused(tmp_path):
         ({"isl_spread": -1.0}, "isl_spread"),
         ({"device": "abacus"}, "abacus"),
         ({"pace_weight": 2.0}, "pace_weight"),
-        ({"first_token_limit": "3 m"}, "m is no s"),
+        ({"ttft_limit": "3 m"}, "m is no s"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, said):
@@ -200,7 +198,7 @@ def test_words_that_nobody_knows_are_refused():
 
 
 def test_the_same_seed_meets_the_same_requests():
-    again = [column("first_token", {}, seed=seed)[0] for seed in (3, 3, 4)]
+    again = [column("ttft", {}, seed=seed)[0] for seed in (3, 3, 4)]
     assert again[0] == again[1] != again[2]
 
 

@@ -29,7 +29,7 @@ def test_a_request_alone_is_served_as_the_closed_form_says(formats):
     )
     want = Serving(**options, **ALONE).evaluate(Batch.of([{**plan, "batch": 1}]))
     assert not found.faults
-    for name in ("first_token", "weights_memory"):
+    for name in ("ttft", "weights_memory"):
         assert found.columns[name] == pytest.approx(want.columns[name], rel=1e-12)
     assert found.columns["extrapolated"] == want.columns["extrapolated"]
 
