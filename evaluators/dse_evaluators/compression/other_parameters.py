@@ -15,9 +15,9 @@ from dse_evaluators.compression.operators.bundle import bundle_layers
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.recipe_runner import deviation
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.workloads.character_lm import CONTEXT
 from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.resampling import resample_quality
+from dse_evaluators.workloads.shakespeare import CONTEXT
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 LOOKED_UP = "embed"

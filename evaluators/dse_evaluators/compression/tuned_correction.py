@@ -20,8 +20,7 @@ from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.operators.svd import whitened_factors
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import character_network as network
-from dse_evaluators.workloads.character_lm import CONTEXT
-from dse_evaluators.workloads.shakespeare import CHUNK, Codes, plays
+from dse_evaluators.workloads.shakespeare import CHUNK, CONTEXT, Codes, plays
 from dse_evaluators.workloads.taps import pass_through
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.weight_cache import Arrays, load_or_make

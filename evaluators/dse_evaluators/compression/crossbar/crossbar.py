@@ -20,7 +20,7 @@ from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.reading_table import NumberInput, Reading
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
-from dse_evaluators.workloads.own.own_model import model_ref
+from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.trained_models import trained_weights
 from dse_evaluators.workloads.workload import Split, check_split
 
