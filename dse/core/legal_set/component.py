@@ -71,7 +71,7 @@ class Component:
 
     @cached_property
     def diagram(self) -> Graph:
-        """Ranked set of all combinations: a decision diagram, or a closed-form substitute."""
+        """All legal combinations with an index: a decision diagram, or a closed form instead."""
         if self.graph is not None:
             return self.graph
         listed = [self.parameters[place] for place in self.order]

@@ -95,7 +95,7 @@ class Pairs:
         return len(self.left) * len(self.right)
 
     def take(self, places: Ints) -> Piece:
-        """Return the pairs with these indices, each as one value combination of both sets."""
+        """Return the pairs with these indices, each as one combination of values."""
         left, right = np.divmod(places, len(self.right))
         return self.left.take(left).beside(self.right.take(right))
 

@@ -172,7 +172,7 @@ def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
 
 
 def features_of(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
-    """Return the part of each feature of a declared sum, and its value in each row of the part.
+    """Return the features of a metric that is declared a sum over parts of the space.
 
     Returns:
         The index of the part of each feature, and the feature's values in the rows of that part.

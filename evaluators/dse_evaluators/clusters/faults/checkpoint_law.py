@@ -172,7 +172,7 @@ class Neighbours:
         return self.cost_s / self.mtbf_s
 
     def mean_s(self, work_s: Floats) -> Floats:
-        """Return the exact expected time of a job; ``work_s`` itself where there is no progress."""
+        """Return the exact expected time of a job; it is valid where ``busy`` is below 1."""
         return np.asarray(work_s / self._idle(), dtype=np.float64)
 
     def variance_s2(self, work_s: Floats) -> Floats:
