@@ -7,7 +7,6 @@ import pytest
 from dse.core.batch import Batch
 from dse.errors import DseError
 from dse_evaluators.clusters.serving.serving import Serving
-from dse_evaluators.clusters.simulator.serving_simulator import ServingSimulator
 
 PLAN = {"tp": 4, "batch": 16}
 
@@ -42,14 +41,6 @@ def test_experts_alone_are_narrow_as_published():
         assert values[0] == values[1]
 
 
-@pytest.mark.parametrize(
-    ("evaluator", "column"),
-    [
-        (ServingSimulator(model="llama3-8b", isl=100, osl=10), "weight_format"),
-        (Serving(model="llama3-8b"), "prefill_weight_format"),
-    ],
-    ids=["simulator", "prefill"],
-)
-def test_where_bits_are_not_modelled_the_name_is_refused(evaluator, column):
+def test_where_bits_are_not_modelled_the_name_is_refused():
     with pytest.raises(DseError, match="int4"):
-        evaluator.check_values({column: ["int4"]})
+        Serving(model="llama3-8b").check_values({"prefill_weight_format": ["int4"]})
