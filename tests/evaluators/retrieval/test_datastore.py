@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse.errors import SpecError
+from dse.errors import PluginError, SpecError
 from dse_evaluators.retrieval.datastore import Datastore
 from dse_evaluators.retrieval.neighbour_search import NearestKeys, find_neighbours, weigh_followers
 from dse_evaluators.retrieval.text_windows import load_windows
@@ -117,3 +117,69 @@ def test_a_text_that_is_not_there_is_refused_with_the_nearest_name(text):
     with pytest.raises(SpecError, match="there is no file") as caught:
         Datastore(text=text.replace("book", "bok"))
     assert "book.txt" in caught.value.hint
+
+
+@pytest.fixture
+def recorded():
+    """Return arrays of a model with two numbers a state, whose neighbours know what follows."""
+    keys = np.array([[0, 0], [0, 9], [9, 0], [9, 9]], np.float32)
+    return {
+        "keys": keys,
+        "followers": np.array([3, 300, 5, 6]),
+        "search_states": keys[[0, 1, 1, 3]],
+        "search_targets": np.array([3, 300, 300, 5]),
+        "search_logprobs": np.log([0.5, 0.25, 0.25, 0.125]),
+        "search_sequences": np.array([0, 0, 1, 1]),
+        "operations": np.array(1e6),
+        "model_size": np.array(4000),
+    }
+
+
+def test_states_of_the_users_model_give_bits_by_hand(tmp_path, recorded):
+    path = tmp_path / "states.npz"
+    np.savez(path, **recorded)
+    made = Datastore(states=str(path), knobs={"neighbours": 1, "share": 0.5})
+    found = made.evaluate(Batch.of([{"entries": 4}]))
+    row = {name: column[0] for name, column in found.columns.items()}
+    mixed = np.array([0.75, 0.625, 0.625, 0.0625])
+    assert row["bits_per_character"] == pytest.approx(-np.log2(mixed).mean())
+    assert row["model_bits"] == pytest.approx((1 + 2 + 2 + 3) / 4)
+    assert row["size"] == 4 * (2 * 4 + 2)  # tokens above 255 take two bytes
+    assert row["operations"] == 1e6 + 2 * 2 * 4
+    assert row["model_size"] == 4000
+    # the sequences' means are 1.5 and 2.5: their standard error is half of the distance
+    assert found.spread["model_bits"][0] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "problem"),
+    [
+        ("followers", np.arange(3), r"followers has the shape \(3,\)"),
+        ("followers", np.array([1, 2, 3, -1]), "numbers that are no tokens"),
+        ("search_states", np.ones((4, 3)), "keys have 2 numbers, and search_states 3"),
+        ("search_logprobs", np.array([0, -1, 0.5, 0]), "search_logprobs, row 2 is 0.5"),
+        ("search_logprobs", np.array([0, -1, np.nan, 0]), "search_logprobs, row 2 is nan"),
+        ("keys", np.array([[np.inf, 0]] * 4), "which is not finite"),
+        ("keys", np.array([{}] * 4), "cannot be read as an .npz file"),
+        ("operations", np.array([1, 2]), "operations is no single number"),
+        ("model_size", np.array(-1), "model_size is -1"),
+        ("search_targets", None, "has no array 'search_targets'"),
+    ],
+)
+def test_recorded_states_that_are_wrong_are_one_error(tmp_path, recorded, name, array, problem):
+    path = tmp_path / "states.npz"
+    arrays = {key: one for key, one in {**recorded, name: array}.items() if one is not None}
+    np.savez(path, **arrays)
+    with pytest.raises(SpecError, match=problem):
+        Datastore(states=str(path)).check_values({})
+
+
+def test_what_has_no_effect_beside_recorded_states_is_refused(tmp_path, recorded, text):
+    path = tmp_path / "states.npz"
+    np.savez(path, **recorded)
+    with pytest.raises(PluginError, match="text has no effect beside states"):
+        Datastore(states=str(path), text=text)
+    with pytest.raises(SpecError, match="blocks has no effect with states"):
+        Datastore(states=str(path)).check_values({"blocks": [1, 2]})
+    with pytest.raises(SpecError, match="there is no file"):
+        Datastore(states=str(tmp_path / "state.npz"))
