@@ -67,7 +67,8 @@ class HostGather(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
         row_size: bytes of a row.
         table_rows: rows of the table.
         threads: threads of the host that gather with ``staged``, which ``saving`` compares with.
-        thread_bandwidth: bytes of rows that a thread gathers in a second.
+        thread_bandwidth: bytes of rows that a thread gathers in a second; ``kernels.gather``
+            measures it on your machine.
         host_bandwidth: bandwidth of the host's memory, which gathered rows cross twice.
         link_bandwidth: bandwidth of the link, with headers.
         header: bytes of the header of a packet on the link.
