@@ -145,17 +145,18 @@ def count_requests(row_bytes: Floats, aligned: Floats | np.ndarray) -> tuple[Flo
 
     Both are means over the places in a line at which rows of a dense table start.
     """
-    starts = (np.arange(LINE_BYTES)[:, None] * row_bytes) % LINE_BYTES  # (128, n)
-    lines, sectors = (_count_units(starts, row_bytes, unit) for unit in (LINE_BYTES, SECTOR_BYTES))
-    loads = np.floor(row_bytes / LINE_BYTES)
-    rest = row_bytes % LINE_BYTES
-    split, parts = (
-        loads * _count_units(starts, float(LINE_BYTES), unit)
-        + np.where(rest > 0, _count_units(starts, rest, unit), 0.0)
-        for unit in (LINE_BYTES, SECTOR_BYTES)
-    )
-    requests = np.where(aligned, lines, split).mean(axis=0)
-    return requests, SECTOR_BYTES * np.where(aligned, sectors, parts).mean(axis=0)
+    # Many designs share few sizes, and each size needs LINE_BYTES numbers.
+    sizes, places = np.unique(row_bytes, return_inverse=True)
+    starts = (np.arange(LINE_BYTES)[:, None] * sizes) % LINE_BYTES  # (128, sizes)
+    loads, rest = np.divmod(sizes, LINE_BYTES)
+    counts: list[Floats] = []
+    for unit in (LINE_BYTES, SECTOR_BYTES):
+        whole = _count_units(starts, sizes, unit).mean(axis=0)
+        split = loads * _count_units(starts, float(LINE_BYTES), unit)
+        split += np.where(rest > 0, _count_units(starts, rest, unit), 0.0)
+        counts.append(np.where(aligned, whole[places], split.mean(axis=0)[places]))
+    requests, sectors = counts
+    return requests, SECTOR_BYTES * sectors
 
 
 def _count_units(starts: Floats, length: Floats | float, unit: int) -> Floats:
