@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -126,10 +127,23 @@ class ModelServer:
 def _taken(value: _T, rows: Ints) -> _T:
     """Return a dataclass with its arrays indexed by ``rows``, recursively; scalars stay."""
     found: dict[str, Any] = {}  # fields of any record
-    for each in fields(value):  # type: ignore[arg-type]  # a record
-        part = getattr(value, each.name)
+    taken = False
+    for name in _field_names(type(value)):  # type: ignore[arg-type]  # types hash
+        part = getattr(value, name)
         if isinstance(part, np.ndarray):
-            found[each.name] = part[rows]
-        elif is_dataclass(part):
-            found[each.name] = _taken(part, rows)
-    return replace(value, **found)  # type: ignore[type-var]  # a record
+            part, taken = part[rows], True
+        elif _field_names(type(part)):  # type: ignore[arg-type]  # types hash
+            whole = part
+            part = _taken(whole, rows)
+            taken = taken or part is not whole
+        found[name] = part
+    return type(value)(**found) if taken else value
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields; none for another type.
+
+    Every iteration takes rows of the same few records, so their fields are looked up once.
+    """
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
