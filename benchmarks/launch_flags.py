@@ -62,6 +62,23 @@ def read(file):
     found["dynamo_config.dynamo_backend"] = args.dynamo_backend
     return found
 """,
+    "kubernetes": """
+import yaml
+from kubernetes.client import ApiClient
+client = ApiClient()
+def read(file):
+    given = yaml.safe_load(open(file))
+    parsed = client.deserialize(json.dumps(given), "V1Deployment", "application/json")
+    if client.sanitize_for_serialization(parsed) != given:
+        raise ValueError("the models have no such field, or another value")
+    found = {"replicas": parsed.spec.replicas}
+    words = parsed.spec.template.spec.containers[0].args
+    for word, after in zip(words, [*words[1:], "--"]):
+        if word.startswith("--"):
+            value = True if after.startswith("--") else yaml.safe_load(after)
+            found[word[2:].replace("-", "_")] = value
+    return found
+""",
     "deepspeed": """
 from deepspeed.runtime.config import DeepSpeedConfig
 def read(file):

@@ -166,7 +166,7 @@ def test_a_deployment_has_the_flags_the_replicas_and_the_accelerators():
     file = yaml.safe_load(encode_flags(made.flags, LAUNCHERS["kubernetes"], ".yaml"))
     (container,) = file["spec"]["template"]["spec"]["containers"]
     assert file["spec"]["replicas"] == 3
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
     assert container["args"][:6] == [
         *("--tensor-parallel-size", "4", "--data-parallel-size", "2"),
         *("--enable-expert-parallel", "--max-num-seqs"),

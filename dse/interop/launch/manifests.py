@@ -74,7 +74,7 @@ def _deployment(flags: Flags) -> dict[str, Any]:
         "env": [_MODEL_VARIABLE],
         "ports": [{"containerPort": 8000}],
         "readinessProbe": {"httpGet": {"path": "/health", "port": 8000}},
-        "resources": {"limits": {"nvidia.com/gpu": _count_devices(flags)}},
+        "resources": {"limits": {"nvidia.com/gpu": str(_count_devices(flags))}},
     }
     return {
         "apiVersion": "apps/v1",
