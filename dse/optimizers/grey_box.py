@@ -16,8 +16,7 @@ from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs, select_elite
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
-from dse.optimizers.bayesian.measured_parts import MeasuredParts
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredParts, MeasuredSplit
 from dse.optimizers.bayesian.metric_prediction import (
     Moments,
     joined,

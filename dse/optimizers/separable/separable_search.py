@@ -12,7 +12,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event
 from dse.core.values import Floats
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
 from dse.optimizers.bayesian.posterior import Beliefs
 from dse.optimizers.separable.belief_front import BeliefFront
