@@ -157,8 +157,10 @@ class ModelFitter:
         refit: bool,
     ) -> Learnt:
         """Return a sum of parts if the formula may be one and the sum fits well, else ``plain``."""
+        if self._sums is None:
+            return plain
         key = key_of_formula(expression)
-        if self._sums is None or key not in self._sums.model.inputs:
+        if key not in self._sums.model.inputs:
             return plain
         return self._sums.choose(key, there, losses, plain, kinds=kinds, spread=spread, refit=refit)
 

@@ -80,7 +80,8 @@ class ModelledLosses:
         fine = legal & np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1)
         fine[rows[list(known.faults)]] = False
         lost = legal & ~fine
-        lost[rows[impossible_rows(known, size)]] = False
+        if known.faults:
+            lost[rows[impossible_rows(known, size)]] = False
         for place, magnitude in enumerate(self.magnitudes):
             losses[:, place] = magnitude(losses[:, place])
         return losses, slacks, fine, lost
