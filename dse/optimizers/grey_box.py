@@ -16,8 +16,7 @@ from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs, select_elite
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
-from dse.optimizers.bayesian.measured_parts import MeasuredParts
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredParts, MeasuredSplit
 from dse.optimizers.bayesian.metric_prediction import (
     Moments,
     joined,
@@ -97,10 +96,7 @@ class GreyBox:
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
         self._values = PartValues(self._roles, self._stairs, self._parts)
         self._separable = SeparableSearch(
-            problem,
-            self._roles,
-            self._stairs,
-            find=find_sums and self._parts.all is None,
+            problem, self._roles, self._stairs, find=find_sums and self._parts.all is None
         )
         self._library = LibraryAgreement(problem, self._roles)
         self._rungs = RungPrior(problem, self._roles)
@@ -298,8 +294,7 @@ class GreyBox:
         pool = self._candidate_pool(front, gone, lacking, rng)
         if not len(pool):
             return None
-        known = self._move_reference(known, pool, front)
-        known = known.on_model_scale(pool.take(np.arange(1)))
+        known = self._move_reference(known, pool, front).on_model_scale(pool.take(np.arange(1)))
         self._values.learn_utility(self._problem, known, self._finished, self.preferences, pool)
         is_steered = self._values.utility is not None
         worth = self._values.expected_gains(known, pool, rng)
@@ -307,8 +302,9 @@ class GreyBox:
             pool, worth = self._values.climb(
                 known, pool, worth, gone, rng, steps=self._amounts.climbs
             )
-            rows = self._coverage.rows_lacking(pool, lacking)
-            pool, worth = pool.take(rows), worth[rows]
+            if lacking.any():
+                rows = self._coverage.rows_lacking(pool, lacking)
+                pool, worth = pool.take(rows), worth[rows]
         wide = pool
         pool, worth = self._values.look_closely(known, pool, worth, rng)
         size = 1.0 if is_steered else known.archive.volume
@@ -330,9 +326,10 @@ class GreyBox:
         They are always 0 for separable parts, and while a library, rungs or preferences guide the
         search.
         """
-        guides = [one.is_used(self._finished) for one in (self._library, self._rungs)]
-        if self._separable.usable or any(guides) or self.preferences or len(gone) % 2:
-            return np.zeros(len(self._coverage.levels))
+        levels = len(self._coverage.levels)
+        guides = (one.is_used(self._finished) for one in (self._library, self._rungs))
+        if not levels or self._separable.usable or self.preferences or len(gone) % 2 or any(guides):
+            return np.zeros(levels)
         return self._coverage.lacking(self._attempted(pending))
 
     def _candidate_pool(
@@ -352,7 +349,7 @@ class GreyBox:
         )
         if front is not None:
             pool = self._parts.distinct(concatenate_batches([front, pool]), set())
-        return pool.take(self._coverage.rows_lacking(pool, lacking))
+        return pool.take(self._coverage.rows_lacking(pool, lacking)) if lacking.any() else pool
 
     def _believed_front(self, known: Beliefs, gone: set[bytes]) -> Batch | None:
         """Return the unmeasured designs of the predicted front of the sums of parts, if any."""

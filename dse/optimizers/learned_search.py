@@ -14,8 +14,8 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Mask
 from dse.errors import PluginError
-from dse.optimizers.bayesian.box_decomposition import open_boxes
 from dse.optimizers.bayesian.candidates import candidates
+from dse.optimizers.bayesian.expected_improvement import open_boxes
 from dse.optimizers.support.unseen_designs import fresh
 from dse.protocols import HasRegression, OptimizerTraits, Regression
 from dse.registry import load, make

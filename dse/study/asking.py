@@ -328,10 +328,7 @@ def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
     traits state that it learns from them.
     """
     traits = traits_of(optimizer)
-    learns = {
-        State.OUTSIDE: traits.learns_outside,
-        State.SCREENED: traits.multi_fidelity,
-    }
+    learns = {State.OUTSIDE: traits.learns_outside, State.SCREENED: traits.multi_fidelity}
     return [convert_for_optimizer(trial) for trial in finished if learns.get(trial.state, True)]
 
 

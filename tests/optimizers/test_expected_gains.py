@@ -6,8 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import lognorm, norm
 
 from dse.core.pareto import hypervolume
-from dse.optimizers.bayesian.box_decomposition import open_boxes
-from dse.optimizers.bayesian.expected_improvement import Archive, expected_gains
+from dse.optimizers.bayesian.expected_improvement import Archive, expected_gains, open_boxes
 from dse.optimizers.bayesian.metric_model import Prediction
 from dse.optimizers.bayesian.output_transform import OutputTransform
 

@@ -11,7 +11,7 @@ from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Real
 from dse.core.space import DesignSpace
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.grey_box import GreyBox
 from dse.optimizers.separable.belief_front import BeliefFront
 from dse.optimizers.separable.part_space import part_space

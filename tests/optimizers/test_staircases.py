@@ -11,7 +11,7 @@ from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.space import DesignSpace
 from dse.optimizers.bayesian import conditional_fronts as staircases
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.testing.known import enumerated
 
 SPACE = DesignSpace(

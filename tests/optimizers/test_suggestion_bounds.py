@@ -13,8 +13,7 @@ from dse.core.space import DesignSpace
 from dse.optimizers import qlognehvi, tpe
 from dse.optimizers.bayesian import training_data
 from dse.optimizers.bayesian.expected_improvement import MOST_FRONT, Archive, spread_rows
-from dse.optimizers.bayesian.measured_parts import BRED, DRAWN, LISTED, MeasuredParts
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import BRED, DRAWN, LISTED, MeasuredParts, MeasuredSplit
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.search_effort import LEVELS
 from dse.optimizers.bayesian.training_sample import select_trials

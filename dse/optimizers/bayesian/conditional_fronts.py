@@ -21,9 +21,14 @@ from dse.core.space import DesignSpace
 from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import DesignError
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import (
+    MeasuredSplit,
+    firsts,
+    keys,
+    merge_parts,
+    pair_parts,
+)
 from dse.optimizers.bayesian.modelled_losses import ModelledLosses
-from dse.optimizers.bayesian.shared_parts import firsts, keys, merge_parts, pair_parts
 from dse.optimizers.exact.magnitude import Magnitude
 
 LISTED = 65_536

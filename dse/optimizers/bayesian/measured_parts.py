@@ -1,21 +1,25 @@
-"""Candidates for measurement: combinations of values of the parameters that measurements read.
+"""Measured parts of designs: their parameters, their merging with free parts, and candidates.
 
-Such a combination is a design's measured part. All measured parts are listed if possible, else
-sampled.
+A design's measured part is its combination of values of the parameters that measurements read; its
+free part holds all others. All measured parts are candidates for measurement if they can be listed,
+else a sample is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dse.core.batch import Batch, concatenate_batches
+from dse.core.expressions.expression import Expression
+from dse.core.objective import Limit
 from dse.core.problem import Problem
-from dse.core.values import Floats
+from dse.core.space import DesignSpace
+from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
-from dse.optimizers.bayesian.shared_parts import keys
 from dse.optimizers.support.level_coverage import LevelCoverage
 
 LISTED = 4_096
@@ -29,6 +33,89 @@ BRED = 512
 
 _RARE = 256
 """Candidate parts with rare levels, at the full number of draws."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredSplit:
+    """Split of objectives and limits into modelled (``known``) and measured (``learnt``) ones.
+
+    The known ones are computed by models; the learnt ones depend on measurements and get a
+    surrogate.
+    """
+
+    problem: Problem
+
+    @cached_property
+    def part(self) -> frozenset[str]:
+        """Parameters that measurements read; their values are a design's measured part.
+
+        An objective or a limit that combines a measured metric with others is learnt as a single
+        function, so all parameters that it depends on are included.
+        """
+        sources = self.problem.sources.values()
+        reads = frozenset[str]().union(*(s.reads for s in sources if s.kind == "measured"))
+        for expression in self._expressions:
+            reads |= self.behind(expression) if self._learnt(expression) else frozenset()
+        return self._whole(reads)
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        """Parameters that no measurement reads, so that one measurement serves all their values."""
+        return frozenset(self.problem.space.by_name) - self.part
+
+    @cached_property
+    def known(self) -> tuple[int, ...]:
+        """Indices of the objectives that need no measurement."""
+        return self._places(learnt=False)
+
+    @cached_property
+    def learnt(self) -> tuple[int, ...]:
+        """Indices of the objectives that a surrogate predicts."""
+        return self._places(learnt=True)
+
+    @cached_property
+    def known_limits(self) -> tuple[Limit, ...]:
+        """Limits that need no measurement."""
+        return self._limits(learnt=False)
+
+    @cached_property
+    def learnt_limits(self) -> tuple[Limit, ...]:
+        """Limits that a surrogate predicts."""
+        return self._limits(learnt=True)
+
+    def behind(self, expression: Expression) -> frozenset[str]:
+        """Return the parameters that an expression depends on, directly or through metrics."""
+        found: frozenset[str] = frozenset()
+        for name in expression.names:
+            source = self.problem.sources.get(name)
+            found |= source.reads if source is not None else frozenset({name})
+        return found & frozenset(self.problem.space.by_name)
+
+    @property
+    def _expressions(self) -> tuple[Expression, ...]:
+        objectives = tuple(o.expression for o in self.problem.objectives)
+        return objectives + tuple(limit.slack for limit in self.problem.limits)
+
+    def _learnt(self, expression: Expression) -> bool:
+        return bool(expression.names & self.problem.measured)
+
+    def _places(self, *, learnt: bool) -> tuple[int, ...]:
+        objectives = enumerate(self.problem.objectives)
+        return tuple(place for place, o in objectives if self._learnt(o.expression) == learnt)
+
+    def _limits(self, *, learnt: bool) -> tuple[Limit, ...]:
+        return tuple(x for x in self.problem.limits if self._learnt(x.slack) == learnt)
+
+    def _whole(self, reads: frozenset[str]) -> frozenset[str]:
+        """Extend the set of parameters by all members of each simplex that has a member in it.
+
+        Members of a simplex sum to a constant, so none can vary alone.
+        """
+        legal = self.problem.space.legal
+        for places in legal.simplexes:
+            names = {legal.reals[place].name for place in places}
+            reads |= names if names & reads else frozenset()
+        return reads & frozenset(self.problem.space.by_name)
 
 
 class MeasuredParts:
@@ -169,3 +256,82 @@ class MeasuredParts:
             places = places // len(rows)
         legal = self._problem.space.legal
         return legal.assemble(codes[::-1], np.full((total, len(legal.reals)), 0.5))
+
+
+def merge_parts(
+    space: DesignSpace,
+    measured: Batch,  # n designs
+    free: Batch,  # n designs
+    part: frozenset[str],
+) -> tuple[Batch, Mask]:
+    """Merge two batches of n designs, design by design.
+
+    The parameters of ``part`` come from ``measured``, all others from ``free``.
+
+    Returns:
+        The n designs, and which of them are legal, (n,).
+    """
+    columns = {
+        parameter.name: (measured if parameter.name in part else free).columns[parameter.name]
+        for parameter in space.parameters
+    }
+    batch = Batch(columns, len(measured))
+    return batch, _legal(space, batch, part)
+
+
+def pair_parts(
+    space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
+) -> tuple[Batch, Mask]:
+    """Merge the measured parameters of each design with each set of free parameters.
+
+    Free parameters are those that no measurement reads. The result has the form of
+    :func:`merge_parts`, for all pairs; the free parameters vary fastest.
+    """
+    first = np.repeat(np.arange(len(measured)), len(free))
+    second = np.tile(np.arange(len(free)), len(measured))
+    return merge_parts(space, measured.take(first), free.take(second), part)
+
+
+def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
+    """Return one key per design, equal for designs with equal values of the named parameters."""
+    if not names:
+        return [b""] * len(batch)
+    columns = [batch.columns[name] for name in names]
+    table = np.column_stack(
+        [
+            np.nan_to_num(c.values.astype(float), nan=-1e300) if c.codes is None else c.codes
+            for c in columns
+        ]
+    )
+    return [row.tobytes() for row in np.ascontiguousarray(table, dtype=np.float64)]
+
+
+def firsts(tags: Sequence[bytes]) -> Ints:
+    """Return the index of the first occurrence of each distinct key, in ascending order."""
+    places = {tag: row for row, tag in reversed(list(enumerate(tags)))}
+    return np.array(sorted(places.values()), dtype=np.int64)
+
+
+def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
+    """Return which merged designs are legal, (n,).
+
+    Only rules that read parameters of both sources are checked.
+    """
+    legal = space.legal
+    keep: Mask = np.ones(len(batch), dtype=bool)
+    for component in legal.components:
+        if _has_both_parts(frozenset(component.names), part):
+            keep &= component.legal(legal.codes(component, batch))
+    for real in legal.reals:
+        rule = legal.conditions.get(real.name)
+        if rule is not None and _has_both_parts(rule.names | {real.name}, part):
+            active = rule.holds(batch.columns, len(batch), unknown=False)
+            keep &= active == ~batch.absent(real.name)
+    for rule in legal.mixed:
+        if _has_both_parts(rule.names, part):
+            keep &= rule.holds(batch.columns, len(batch), unknown=True)
+    return keep
+
+
+def _has_both_parts(names: frozenset[str], part: frozenset[str]) -> bool:
+    return bool(names & part) and bool(names - part)

@@ -16,7 +16,7 @@ from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import Hyper
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
 from dse.optimizers.bayesian.library_prior import MemberWeights
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import (
     Encoder,
     Guess,
@@ -34,7 +34,6 @@ from dse.optimizers.bayesian.rung_prior import (
     agrees,
     is_without_rung,
 )
-from dse.optimizers.bayesian.shared_parts import firsts, keys
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_model import key_of_formula
@@ -158,8 +157,10 @@ class ModelFitter:
         refit: bool,
     ) -> Learnt:
         """Return a sum of parts if the formula may be one and the sum fits well, else ``plain``."""
+        if self._sums is None:
+            return plain
         key = key_of_formula(expression)
-        if self._sums is None or key not in self._sums.model.inputs:
+        if key not in self._sums.model.inputs:
             return plain
         return self._sums.choose(key, there, losses, plain, kinds=kinds, spread=spread, refit=refit)
 

@@ -7,7 +7,7 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.exact.chunks import impossible_rows
 from dse.optimizers.exact.magnitude import LARGE, Magnitude
 
@@ -80,7 +80,8 @@ class ModelledLosses:
         fine = legal & np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1)
         fine[rows[list(known.faults)]] = False
         lost = legal & ~fine
-        lost[rows[impossible_rows(known, size)]] = False
+        if known.faults:
+            lost[rows[impossible_rows(known, size)]] = False
         for place, magnitude in enumerate(self.magnitudes):
             losses[:, place] = magnitude(losses[:, place])
         return losses, slacks, fine, lost

@@ -12,7 +12,7 @@ from dse.core.preference_belief import LearntUtility, Response, spread_rows
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Prediction
 from dse.optimizers.bayesian.posterior import Beliefs
 from dse.optimizers.exact.magnitude import Magnitude

@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Floats
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.shared_parts import merge_parts
+from dse.optimizers.bayesian.measured_parts import merge_parts
 from dse.optimizers.separable.front_of_sums import SumFront, front_of_sums
 from dse.optimizers.separable.part_space import PartSpace, known_columns
 

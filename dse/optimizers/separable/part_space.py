@@ -15,7 +15,7 @@ from dse.core.legal_set.decision_diagram import Codes
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Array, Floats, Ints
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 
 MOST_ROWS = 4_096
 """Most value combinations of one part."""

@@ -13,7 +13,7 @@ from dse.core.expressions.expression import Expression
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Floats
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.separable.part_space import (
     NotSeparableError,
     PartSpace,

@@ -12,7 +12,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event
 from dse.core.values import Floats
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_split import MeasuredSplit
+from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
 from dse.optimizers.bayesian.posterior import Beliefs
 from dse.optimizers.separable.belief_front import BeliefFront
@@ -113,7 +113,8 @@ class SeparableSearch:
         if finished and isinstance(self._found, str) and self._found:
             reports["ignored"] = self._found, f"declared parts are ignored: {self._found}"
         choices = {} if self.sums is None else self.sums.choices
-        for text, formula in learnt_formulas(self._problem, self._roles).items():
+        formulas = learnt_formulas(self._problem, self._roles) if choices else {}
+        for text, formula in formulas.items():
             choice = choices.get(key_of_formula(formula))
             if choice is not None:
                 reports[text] = choice.is_sum, f"{text} {choice.text}"
