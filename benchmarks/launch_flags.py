@@ -62,6 +62,29 @@ def read(file):
     found["dynamo_config.dynamo_backend"] = args.dynamo_backend
     return found
 """,
+    "kubernetes": """
+import yaml
+from types import SimpleNamespace
+from kubernetes.client import ApiClient
+client = ApiClient()
+def texts(node):  # the client's models keep quantities as text
+    if isinstance(node, dict):
+        return {name: texts(one) for name, one in node.items()}
+    return [texts(one) for one in node] if isinstance(node, list) else str(node)
+def read(file):
+    given = yaml.safe_load(open(file))
+    answer = SimpleNamespace(data=json.dumps(given))
+    parsed = client.deserialize(answer, "V1Deployment", "application/json")
+    if texts(client.sanitize_for_serialization(parsed)) != texts(given):
+        raise ValueError("the models have no such field, or another value")
+    found = {"replicas": parsed.spec.replicas}
+    words = parsed.spec.template.spec.containers[0].args
+    for word, after in zip(words, [*words[1:], "--"]):
+        if word.startswith("--"):
+            value = True if after.startswith("--") else yaml.safe_load(after)
+            found[word[2:].replace("-", "_")] = value
+    return found
+""",
     "deepspeed": """
 from deepspeed.runtime.config import DeepSpeedConfig
 def read(file):
