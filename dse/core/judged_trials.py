@@ -81,9 +81,10 @@ def claim_event(number: int, driver: int, finished: int) -> Event:
 
 
 def read_claims(events: Iterable[Event]) -> dict[int, list[int]]:
-    """Return, by trial number, the drivers that claimed to measure it on the test split.
+    """Return, by trial number, the drivers that reserved the trial for the test split.
 
-    The earliest claim comes first.
+    A driver (a process that runs the study) reserves a trial before it measures it; the earliest
+    reservation comes first.
 
     Args:
         events: all events of the record, oldest first.

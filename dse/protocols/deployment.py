@@ -127,8 +127,8 @@ class HasDeployedModel(Protocol, metaclass=Capability):
     """Evaluator that can return the compressed model whose metrics it measures.
 
     The model of a design is the one whose metrics :meth:`Evaluator.evaluate` returns. The values of
-    a quantized tensor are those that its numbers and scales represent, bit for bit, which ``dse
-    deploy`` checks.
+    a quantized tensor equal, bit for bit, what its stored integers and scales represent; ``dse
+    deploy`` checks it.
     """
 
     def deployed_model(self, design: Mapping[str, Value]) -> DeployedModel:

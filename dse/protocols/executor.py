@@ -22,8 +22,8 @@ class Task:
     ``given`` holds the known metrics and ``spread`` their standard errors. ``only`` holds the
     labels of the evaluators to run; ``None`` runs all of them. ``attempt`` is the number of earlier
     attempts that were abandoned. ``folder`` is the path in which the evaluation may store
-    checkpoints over all attempts; empty if nothing is measured. If ``again`` is true, an outcome
-    stored in the folder was already collected and must not be reused.
+    checkpoints over all attempts; it is empty in a study without measured evaluators. If ``again``
+    is true, an outcome stored in the folder was already collected and must not be reused.
     """
 
     number: int

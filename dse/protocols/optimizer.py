@@ -156,8 +156,9 @@ class PredictsMetrics(Protocol, metaclass=Capability):
             designs: k legal designs.
 
         Returns:
-            The metrics that can be predicted; modelled ones are exact, with standard error 0. It is
-            empty while there are too few finished trials.
+            The predictions by metric, for the metrics that can be predicted. Metrics that an
+            analytical model computes are exact, with standard error 0. The mapping is empty while
+            there are too few finished trials.
         """
         ...
 

@@ -27,7 +27,7 @@ def clear_interrupts() -> None:
 
 @contextmanager
 def interrupts_cleared() -> Iterator[None]:
-    """Clear the marks when an interrupt leaves the block, so that clean-up is not interrupted.
+    """Forget marked interrupts when one leaves the block, so that clean-up is not interrupted.
 
     Clean-up calls the storage to return the driver's trials; a second interrupt would prevent that.
     """

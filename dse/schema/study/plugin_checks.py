@@ -66,7 +66,7 @@ def check_optimizer(spec: PluginSpec, objects: Objects) -> None:
         objects: the study's Python objects.
 
     Raises:
-        StudyError: it is an object of a Python program, which was not given.
+        StudyError: the study names an object of a Python program, and that object was not given.
         SpecError: the optimizer ``auto`` is given options.
         PluginError: there is no such plug-in, or it has no such option.
     """
@@ -319,7 +319,7 @@ def load_optimizer(use: str, objects: Objects) -> Any:
     """Return what constructs the optimizer: a plug-in, or a class or function of a program.
 
     Raises:
-        StudyError: it is an object of a Python program, which was not given.
+        StudyError: the study names an object of a Python program, and that object was not given.
         PluginError: there is no such plug-in, or importing it failed.
     """
     if not is_python_optimizer(use):
@@ -338,7 +338,7 @@ def make_optimizer(spec: PluginSpec, subject: object, objects: Objects) -> Any:
         objects: the study's Python objects.
 
     Raises:
-        StudyError: it is an object of a Python program, which was not given.
+        StudyError: the study names an object of a Python program, and that object was not given.
         PluginError: there is no such plug-in, or an option is unknown or missing.
         SpecErrors: several options are wrong.
     """

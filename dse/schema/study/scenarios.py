@@ -187,11 +187,12 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
 def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
     """Yield a constraint once for each scenario, since it must hold in every scenario.
 
-    It is yielded only once if its metrics outside of ``worst``, ``mean`` and ``cvar`` do not differ
-    between scenarios, or state their scenario.
+    A constraint is yielded only once if it is the same in every scenario: each of its metrics has
+    one value for all scenarios, names its scenario, or is inside ``worst``, ``mean`` or ``cvar``.
 
     Raises:
-        SpecError: as :func:`written_out`, except that a metric need not state its scenario.
+        SpecError: there are no scenarios, or the argument of a function does not differ between
+            them.
     """
     node = _Writer(scenarios, 0).written(formula.node, 0)
     written = Expression(formula.text, node)

@@ -93,7 +93,8 @@ class Files:
     def studies(self, folder: Path, *, named_at: str = "") -> str:
         """Return the list of the exported studies in a folder, with the SHA-256 of each file.
 
-        It is in the format of ``sha256sum``, sorted by name, and kept as a text of the study.
+        The list is a text in the format of ``sha256sum``, sorted by name. It is stored with the
+        files of the study that reads the folder.
 
         Raises:
             SpecError: the folder does not exist, has no exported study, or cannot be read.

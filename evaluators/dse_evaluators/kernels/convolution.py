@@ -115,7 +115,7 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         self.declare(readings.otherwise(asdict(self._base)))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return latency, traffic and cost of n designs, (n,) by name; invalid tiles are faults."""
+        """Return latency, traffic and cost of n designs, (n,); designs with invalid tiles fail."""
         inputs = self._readings.columns(batch)
         resources = Resources(**{name: inputs[name] for name in _RESOURCES})
         columns = (batch["tile"], inputs["batch"], resources.sms)

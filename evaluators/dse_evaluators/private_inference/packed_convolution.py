@@ -154,7 +154,7 @@ def rotation_counts(shape: LayerShape, slots: int) -> tuple[int, int, int, int]:
     """Return the input rotations, output rotations, products and weights of a packed convolution.
 
     Args:
-        shape: the layer; a stride divides its image.
+        shape: the layer; its stride is a divisor of the sides of its image.
         slots: slots of a ciphertext.
     """
     pixels = shape.pixels // shape.stride**2

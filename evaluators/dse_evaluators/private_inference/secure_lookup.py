@@ -38,13 +38,13 @@ class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1
 
     A secure lookup table has an entry for each value of its input: both parties send the masked
     input and read one entry; its storage doubles with each bit. A garbled ReLU sends labels of its
-    inputs online, and its gates were sent before.
+    inputs; its gates may be sent before the input is known.
 
     Args:
         workload: a network (``docs/workloads.md``) whose layers each end in one call for each
             output; without it, metrics are of ``calls`` calls.
         calls: number of calls.
-        most_storage: most bytes that a party stores; infeasible above.
+        most_storage: most bytes that a party stores; a design that needs more is infeasible.
 
     Inputs:
         bits: width of the function's input.
@@ -53,11 +53,13 @@ class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1
 
     Limits:
         Tables and gates are used once, so storage is for one inference. The traffic of a garbled
-        circuit contains its gates. Latency and the making of tables are not modelled, nor is the
-        accuracy of rounded activations: measure it by ``compression.recipe``.
+        circuit includes its gates, although they may be sent earlier. Latency and the making of
+        tables are not modelled, nor is the accuracy of rounded activations: measure it by
+        ``compression.recipe``.
 
     Error:
-        At 8 bits, 2 B online and 320 times less than garbled circuits; published: 2 B, 280 to 560.
+        At 8 bits, a table sends 2 B, 1/320 of the traffic of garbled circuits; published: 2 B, and
+        1/280 to 1/560.
 
     Source:
         Lam et al.: Tabula, 2022. Zahur, Rosulek, Evans: Two Halves Make a Whole, 2015.

@@ -238,7 +238,7 @@ def fabric_of_system(system: System) -> ServingFabric:
 
 
 def devices_to_serve(system: object, device: object) -> dict[str, tuple[Device, ServingFabric]]:
-    """Return the device and fabric that two options name, by the device's name.
+    """Return devices with their fabrics, by name, from the option ``system`` or ``device``.
 
     Args:
         system: a system, as for :func:`~dse_evaluators.clusters.own_system.system_from`; ``None``

@@ -46,12 +46,13 @@ def steps_in_room(state: ServerState, most: Ints) -> Ints:
 
 
 def evict(state: ServerState) -> Mask:
-    """Evict the newest requests of servers whose cache lacks one more token per sequence.
+    """Evict the newest requests of servers without memory for one more token per sequence.
 
     The result is the mask of the servers with evictions, (n,).
 
     Source:
-        Kwon et al.: PagedAttention, 2023, section 4.5 (the latest is evicted first, recomputation).
+        Kwon et al.: PagedAttention, 2023, section 4.5 (the latest request is evicted first,
+        and recomputed later).
     """
     evicted = np.zeros(len(state.now), dtype=bool)
     one = np.ones(len(state.now), dtype=np.int64)
