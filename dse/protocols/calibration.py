@@ -15,12 +15,14 @@ class CalibrationError:
     """Relative errors of fitted constants on points that were held out of the fit.
 
     Args:
-        group: number format and software stack.
-        split: what was held out together: ``shape`` or ``model``.
+        group: points with constants of their own, for example of a number format and software
+            stack.
+        split: property by which points were held out together: ``shape``, ``model`` or ``size``.
         points: number of held-out points; cross-validation holds out each point of the group once.
         mean: mean relative error.
         median: median relative error.
-        naive_mean: mean relative error of the data sheet alone on the same points.
+        naive_mean: mean relative error on the same points without this fit, for example of the data
+            sheet alone.
     """
 
     group: str

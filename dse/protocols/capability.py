@@ -11,8 +11,8 @@ class Capability(type(Protocol)):  # type: ignore[misc] # it has no public name
     """Metaclass of protocols; an object implements one if it has all attributes and methods of it.
 
     Attributes that ``__getattr__`` provides count, so that a proxy implements exactly the protocols
-    of the object that it wraps. ``isinstance`` of Python 3.11 counts them, too, that of 3.12 does
-    not. A method that is ``None`` counts as absent.
+    of the object that it wraps. ``isinstance`` counts them, too, in Python 3.11, but no longer in
+    Python 3.12. A method that is ``None`` counts as absent.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:

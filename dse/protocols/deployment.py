@@ -26,8 +26,8 @@ class Quantization:
     """Numbers and scales of a quantized tensor, as a table with a row for each output.
 
     A weight is ``(number - zero_point) * scale``, computed in float32. Each ``group`` consecutive
-    numbers of a row share a scale; with ``None`` all numbers of a row do. With ``group_rows``, this
-    many consecutive rows also have their scales in common.
+    numbers of a row share a scale; if ``group`` is ``None``, all numbers of a row share one scale.
+    With ``group_rows``, that many consecutive rows share their scales, too.
 
     Args:
         element: type of the numbers: ``int2`` to ``int8``, ``fp8_e4m3`` or ``fp8_e5m2``.
@@ -106,7 +106,7 @@ class DeployedModel:
 
     Args:
         tensors: all parameters of the model, by name, in the order of the model; the first axis of
-            a weight is that of the outputs.
+            a weight indexes the outputs of its layer.
         size_metric: the evaluator's metric that counts the model's bytes; empty if it has none.
         size_bytes: bytes that the metric counts, by purpose: ``codes``, ``scales``,
             ``unquantized``, ``headers``.
@@ -161,8 +161,10 @@ class HasFolderCompression(Protocol, metaclass=Capability):
 
         Args:
             folder: the folder with ``config.json`` and safetensors.
-            recipe: recipe of the layers of the blocks.
-            others: recipe of embeddings and of the head; ``keep`` leaves them as they are.
+            recipe: compression recipe of the layers in the model's blocks, such as ``gptq
+                int4:group=32``.
+            others: compression recipe of the embeddings and the head; ``keep`` leaves them
+                unchanged.
             data: file of token ids, (n, t), that calibrate the layers.
             rotation: rotation to fold into the weights before compression, or ``none``.
             sequential: whether a block is calibrated by the outputs of compressed blocks.

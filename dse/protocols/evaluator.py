@@ -80,7 +80,7 @@ class ChecksValues(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class ChecksProgram(Protocol, metaclass=Capability):
-    """Evaluator that starts a program, and can check that it is installed on this machine."""
+    """Evaluator that starts a program, and can check whether this machine has that program."""
 
     def check_program(self) -> None:
         """Check that the program that the evaluator starts is installed.
@@ -133,7 +133,7 @@ class StartsPrograms(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class HasNotes(Protocol, metaclass=Capability):
-    """Evaluator with notes for the user on treatment of a study that may not be expected."""
+    """Evaluator with notes on how it treats a study, where the user may expect otherwise."""
 
     notes: Sequence[str]
     """A sentence for each, which ``dse check`` prints."""
@@ -204,10 +204,11 @@ class HasHeldOutErrors(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class DeclaresParts(Protocol, metaclass=Capability):
-    """Evaluator that declares which measured metrics are nearly sums of one term per part.
+    """Evaluator that declares which measured metrics are approximately sums of separate terms.
 
-    The parameters of a part are inputs by the evaluator's own names; names that the space lacks
-    are ignored. The ``features`` of a declaration get batches of the evaluator's own inputs.
+    ``parts`` has a declaration per metric: each term depends on one group of parameters. The
+    parameters are inputs of the evaluator, by its own names; names that the space lacks are
+    ignored. The function ``features`` of a declaration gets batches of these inputs.
     """
 
     parts: Mapping[str, Separable]
@@ -216,9 +217,9 @@ class DeclaresParts(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class HasFormerMetrics(Protocol, metaclass=Capability):
-    """Evaluator some of whose metrics had other names in the version before.
+    """Evaluator with metrics that had other names in the previous version of the evaluator.
 
-    Studies that use a former name keep it, with a warning, until the next minor version.
+    A study may use a former name, with a warning, until the next minor version.
     """
 
     former_metrics: Mapping[str, str]
@@ -226,7 +227,7 @@ class HasFormerMetrics(Protocol, metaclass=Capability):
 
 
 def declared_parts(evaluator: Evaluator) -> Mapping[str, Separable]:
-    """Return the evaluator's own declarations of separable metrics, by metric."""
+    """Return the evaluator's declarations of metrics that are sums of terms, by metric."""
     return evaluator.parts if isinstance(evaluator, DeclaresParts) else {}
 
 
@@ -267,12 +268,12 @@ def written_formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
 
 
 def user_options(plugin: object) -> Sequence[str]:
-    """Return the options of an evaluator class that may name something of the user.
+    """Return the options of an evaluator class that may name a user's file, function or object.
 
-    Such an option is a name, a path relative to the study's file, a function of the user's own
-    file as ``{python: net.py:make}``, or an object of a Python program. The class lists them in
-    its attribute ``user_options``. A name that ends in ``.*`` stands for the values of a mapping,
-    which are texts of this kind or mappings without paths.
+    The value of such an option is a name, a path relative to the study's file, a function in a file
+    of the user as ``{python: net.py:make}``, or an object of a Python program. The class lists them
+    in its attribute ``user_options``. An option's name that ends in ``.*`` stands for the values of
+    a mapping; each value is a name or path as above, or a mapping without paths.
 
     Args:
         plugin: the class of the evaluator.

@@ -15,7 +15,7 @@ RESAMPLE = "#"
 class HasTestSplit(Protocol, metaclass=Capability):
     """Evaluator that can measure its metrics on examples that the search does not use.
 
-    A study measures its front on these once, after the search.
+    A study measures the designs of its Pareto front on these examples once, after the search.
 
     Laws:
         - The test evaluator reads the same inputs, and provides the same metrics.
@@ -26,10 +26,10 @@ class HasTestSplit(Protocol, metaclass=Capability):
     """
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the test split; ``None`` if there is none."""
+        """Return an evaluator of the same metrics on the test split; ``None`` without a split."""
         ...
 
 
 def find_test_evaluator(evaluator: Evaluator) -> Evaluator | None:
-    """Return the evaluator that measures on the test split; ``None`` if it has no such split."""
+    """Return the evaluator of the same metrics on the test split; ``None`` without a split."""
     return evaluator.test_evaluator() if isinstance(evaluator, HasTestSplit) else None

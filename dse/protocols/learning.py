@@ -32,7 +32,7 @@ class InputImportance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedMetric:
-    """Regression of one metric, with its errors on runs that were held out of it.
+    """Regression of one metric, with its errors on runs that were held out of the fit.
 
     Args:
         metric: name of the metric.
@@ -85,15 +85,15 @@ class HasLearning(Protocol, metaclass=Capability):
 
         Args:
             file: the runs.
-            options: options of the evaluator, except for ``file``; a metric without a unit has
-                that of the file.
+            options: options of the evaluator, except for ``file``; a metric without a unit in the
+                options has its unit in the file.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricBelief:
-    """Prediction of a metric at n designs: a normal distribution of it or of its logarithm.
+    """Prediction of a metric at n designs: a normal distribution of the metric or its logarithm.
 
     Args:
         means: predicted values, on the scale of the distribution, (n,).
@@ -127,7 +127,7 @@ class HasRegression(Protocol, metaclass=Capability):
         """Fit the regression of a metric to n measured designs; equal arguments give equal fits.
 
         Args:
-            batch: the designs, with the parameters that the metric depends on only.
+            batch: the designs, with only those parameters that the metric depends on.
             values: the metric of each, (n,), finite.
         """
         ...

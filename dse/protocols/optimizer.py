@@ -115,9 +115,10 @@ class AdjustsEffort(Protocol, metaclass=Capability):
     """Optimizer whose suggestions can be computed at lower cost, at the price of their quality.
 
     A study uses this to respect ``thinking``, the optimizer's limit on the time for suggestions.
-    The class itself has both attributes. A further attribute ``effort_words``, a description of
-    each level, is part of the events of changes; it may be missing. Law: a suggestion depends on
-    the present effort alone, not on those of earlier suggestions.
+    The class itself, not only its instances, has the attributes ``efforts`` and ``effort``. A
+    further attribute ``effort_words``, a description of each level, is part of the events of
+    changes; it may be missing. Law: a suggestion depends on the present effort alone, not on those
+    of earlier suggestions.
     """
 
     efforts: int

@@ -104,7 +104,7 @@ class TrialStorage(Protocol):
     def begin(self, study: str, begun: Mapping[int, float]) -> None:
         """Store the start times of the evaluations of trials that are still unfinished.
 
-        :meth:`retry` and :meth:`leave` clear them.
+        :meth:`retry` and :meth:`leave` clear the start times.
 
         Args:
             study: the study's name.
@@ -143,7 +143,8 @@ class TrialStorage(Protocol):
     def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
         """Return trials that are still unfinished to the queue: pending, without a driver.
 
-        Each counts one more attempt; its fault and cost are stored, see :meth:`attempts`.
+        The number of attempts of each trial rises by one; :meth:`attempts` returns the fault and
+        the cost of each abandoned attempt.
 
         Args:
             study: the study's name.
@@ -167,7 +168,7 @@ class TrialStorage(Protocol):
         ...
 
     def since(self, study: str, finished: int, trials: int) -> News:
-        """Return what was added to the study since the caller last read it.
+        """Return the trials that were added or finished since the caller last read the study.
 
         Args:
             study: the study's name.
@@ -261,8 +262,7 @@ class Queueing(Storage, Protocol, metaclass=Capability):
 
     Laws:
         - If several drivers acquire the same term, exactly one gets it.
-        - While a study has an asker, no ask of another driver is stored; neither is one of a past
-          term.
+        - While a study has an asker, no ask of another driver or of a past term is stored.
         - No trial is returned by two takes, whichever drivers call.
         - A driver that leaves is no longer the asker.
     """

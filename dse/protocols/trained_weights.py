@@ -15,16 +15,18 @@ class HasTrainedWeights(Protocol, metaclass=Capability):
 
     The weights depend on the processor and on the training library, so they cannot be part of
     ``version``, which is fixed before the training. A study compares the weights on each driver
-    with those that it began with.
+    (process that runs the study) with the weights that the study began with.
 
     Laws:
-        - Equal weights have equal hashes, in every process; other weights have others.
+        - Equal weights have equal hashes, in every process; different weights have different
+          hashes.
     """
 
     def trained_weights(self) -> Mapping[str, str]:
-        """Return the hash of the weights of each model that this machine trains, by its name.
+        """Return the hash of the weights of each model that this machine trains, by model name.
 
-        It is empty if no model is trained. Models that are not trained yet are trained.
+        The result is empty if the evaluator needs no such model. Models that are not trained yet
+        are trained by this call.
 
         Raises:
             DseError: a model cannot be trained, for instance because its data is not installed.
@@ -35,7 +37,7 @@ class HasTrainedWeights(Protocol, metaclass=Capability):
 def weights_trained_for(evaluator: Evaluator) -> Mapping[str, str]:
     """Return the hash of the weights of each model that this machine trains for an evaluator.
 
-    It is empty if the evaluator needs none.
+    The result, by name of the model, is empty if the evaluator needs no such model.
 
     Args:
         evaluator: the evaluator.
