@@ -108,7 +108,7 @@ def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
 
 
 def others(events: Iterable[Event]) -> list[Event]:
-    """Return the events to list: without attributes and results on the test split.
+    """Return the events to show to the user, without attributes and results on the test split.
 
     Of the recorded hypervolume gaps, only the last is kept. The order is unchanged.
     """
@@ -116,7 +116,7 @@ def others(events: Iterable[Event]) -> list[Event]:
 
 
 def _read(event: Event) -> tuple[int | None, str, Any]:
-    """Return the trial, name and value that an event records; the name is empty if none."""
+    """Return the trial, name and value of an attribute's event; an empty name for other events."""
     if event.kind != KIND:
         return None, "", None
     try:

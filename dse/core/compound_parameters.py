@@ -87,7 +87,8 @@ class Subset:
     """Selection of items: member ``name[item]`` is true if the item is selected.
 
     The number of selected items is from ``least`` to ``most`` or, if ``counted_by`` names a
-    parameter, the value of that parameter; it is not restricted if that parameter is absent.
+    parameter, the value of that parameter; the number is not restricted if that parameter is
+    absent.
     """
 
     name: str
@@ -230,7 +231,7 @@ class Simplex:
 
     @property
     def simplex(self) -> frozenset[str]:
-        """Names of the members to sample jointly: all of them if shares are real, else none."""
+        """Names of the members to sample jointly: all members if the shares are real, else none."""
         return frozenset() if self.steps else frozenset(m.name for m in self.members)
 
     @property

@@ -29,7 +29,7 @@ class JudgedTrial:
             same examples for all trials, so that differences of trials are paired.
         remeasured: names of the metrics that depend on the test split and were measured on it; the
             other metrics are copied from the trial.
-        fault: why the metrics could not be measured; empty if they were.
+        fault: why the metrics could not be measured; empty if they were measured.
     """
 
     number: int
@@ -40,7 +40,7 @@ class JudgedTrial:
     fault: str = ""
 
     def event(self, finished: int) -> Event:
-        """Return the event that records these metrics; ``finished`` counts the finished trials."""
+        """Return the event that records these metrics after ``finished`` finished trials."""
         resamples = {
             name: [float(f"{value:.6g}") for value in values]
             for name, values in self.resamples.items()
@@ -69,11 +69,11 @@ def read_judged(events: Iterable[Event]) -> dict[int, JudgedTrial]:
 
 
 def claim_event(number: int, driver: int, finished: int) -> Event:
-    """Return the event by which a driver claims to measure a trial on the test split.
+    """Return the event by which a driver reserves a trial for the test split.
 
     Args:
         number: number of the trial.
-        driver: the driver.
+        driver: the driver (process that runs the study).
         finished: number of finished trials.
     """
     text = json.dumps({"trial": number, "driver": driver})
@@ -115,7 +115,7 @@ def renumber_judged(event: Event, number: Mapping[int, int]) -> Event | None:
 
 
 def _parse(event: Event) -> JudgedTrial | None:
-    """Return the result that an event records; ``None`` if it is of another kind or unreadable."""
+    """Return an event's result on the test split; ``None`` for other or unreadable events."""
     if event.kind != JUDGED:
         return None
     try:

@@ -48,7 +48,7 @@ class ParetoSet:
     def hypervolume(self) -> float | None:
         """Hypervolume with respect to the reference point; ``None`` until that is fixed.
 
-        Of several objectives, those with a log scale count by their natural logarithms.
+        With several objectives, an objective with a log scale counts by its natural logarithm.
         """
         if self.reference is None:
             return None
@@ -196,10 +196,10 @@ def most_exact(objectives: int) -> float:
 def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
     """Return the hypervolume's reference point as losses, (m,); ``None`` until it is fixed.
 
-    It is the study's reference point if the study gives one. Otherwise it is the worst loss of the
-    first :data:`REFERENCE_TRIALS` feasible trials plus a tenth of their range, by logarithms where
-    the objective has a log scale, and ``None`` until there are that many. It depends only on the
-    study's record.
+    It is the study's reference point if the study gives one. Otherwise it is, in each objective,
+    the worst loss of the first :data:`REFERENCE_TRIALS` feasible trials plus a tenth of their
+    range, by logarithms where the objective has a log scale, and ``None`` until there are that many
+    feasible trials. The result depends only on the study's record.
     """
     if problem.fixed_reference is not None:
         return np.array([o.sign for o in problem.objectives]) * np.array(problem.fixed_reference)

@@ -40,7 +40,7 @@ class PreferenceAnswer:
 
     @staticmethod
     def parse(text: str, number: int = 0) -> PreferenceAnswer | None:
-        """Parse a preference answer from an event's text; ``None`` if the text is none.
+        """Parse a preference answer from an event's text; ``None`` if the text is not an answer.
 
         Args:
             text: text of the event.

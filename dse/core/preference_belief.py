@@ -97,7 +97,7 @@ class PreferenceBelief:
         Args:
             first: row of the first design, a candidate.
             second: row of the second design, a candidate.
-            response: which of them is preferred.
+            response: which of the two designs is preferred, or that they are equally good.
         """
         a, b = (int(np.flatnonzero(self.candidates == row)[0]) for row in (first, second))
         gap = self.utilities[:, a] - self.utilities[:, b]
@@ -354,7 +354,7 @@ def _scale_utilities(
 
 
 def _choose_candidates(shares: Floats, users: _UtilitySample, keep: Sequence[int]) -> Ints:
-    """Return the rows of the designs that most sampled users would choose, and ``keep``, (c,)."""
+    """Return the rows of designs best under most utility functions, and of ``keep``, (c,)."""
     if len(shares) <= MOST_CANDIDATES:
         return np.arange(len(shares))
     votes = np.zeros(len(shares))

@@ -23,8 +23,8 @@ class Source:
     """Origin of a metric: its kind (modelled or measured), and the parameters it depends on.
 
     A ``pure`` metric is computed without starting a program or calling third-party code.
-    ``separable`` declares that the metric is approximately a sum of parts; ``None`` if it is not
-    declared so.
+    ``separable`` declares that the metric is approximately a sum of terms, one for each group of
+    parameters; ``None`` without such a declaration.
     """
 
     metric: Metric

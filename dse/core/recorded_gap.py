@@ -137,7 +137,7 @@ def latest_gap_only(events: Iterable[Event]) -> list[Event]:
 def _undecided(
     events: Sequence[Event], measurements: int
 ) -> tuple[tuple[tuple[float, ...], ...], float | None]:
-    """Return what the event of undecided designs after a number of measurements records.
+    """Return the content of the event of undecided designs after a number of measurements.
 
     Returns:
         The designs' optimistic objective values, (k, m), and the share of the hypervolume found.
@@ -161,7 +161,7 @@ def _undecided(
 
 
 def _thinned(points: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return at most :data:`MOST_POINTS` rows, evenly spaced, with six significant digits."""
+    """Return at most :data:`MOST_POINTS` evenly spaced points, with six significant digits."""
     step = max(1, math.ceil(len(points) / MOST_POINTS))
     return [[float(f"{value:.6g}") for value in row] for row in points[::step]]
 

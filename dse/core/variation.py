@@ -51,7 +51,7 @@ def mutate_designs(
 ) -> Batch:
     """Return designs with at least one gene changed (a component or a real parameter).
 
-    One gene is selected at random, and each other one with probability ``chance``: by default one
+    One gene is selected at random, and each other gene with probability ``chance``: by default one
     over the number of genes. Designs that did not change are left out, because rounding of their
     real parameters would make them look new.
     """
@@ -155,7 +155,7 @@ def _strode(
     codes: NDArray[np.int32],  # (n,)
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """Draw steps of one unconstrained parameter, as :func:`_step_rows`, but in closed form."""
+    """Replace each value of an unconstrained parameter by a nearby value, in closed form."""
     last = len(parameter.values) - 1
     if not last:
         return codes
@@ -175,9 +175,9 @@ def _lengths(
     rows: Codes,  # (r, k)
     row: Codes,  # (k,)
 ) -> Floats:
-    """Return each combination's distance from ``row``, (r,).
+    """Return the distance of each of r combinations from the combination ``row``, (r,).
 
-    A parameter that is active in only one of the two adds 1.
+    A parameter that is active in only one of the two combinations adds 1.
     """
     switched = ((rows < 0) != (row < 0)).sum(axis=1)
     both = np.where((rows < 0) | (row < 0), row, rows)

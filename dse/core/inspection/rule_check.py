@@ -142,7 +142,7 @@ def check_values(space: DesignSpace, values: Mapping[str, Value]) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return names as text: the first three at most, and how many others there are."""
+    """Return names as text: at most the first three, and the number of further names."""
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
     *front, last = [*names[:3], *more]
     return f"{', '.join(front)} and {last}" if front else last

@@ -55,9 +55,9 @@ def contradiction(
 ) -> tuple[Rule, ...]:
     """Return a minimal set of rules and set values that contradict one another.
 
-    If any one of them is removed, the rest is no longer proved contradictory. The set is empty if
-    legal designs exist, or if their absence cannot be proved, as with rules over real parameters or
-    over too many coupled parameters.
+    If any rule or value of the set is removed, the remaining ones are no longer proved
+    contradictory. The set is empty if legal designs exist, or if their absence cannot be proved, as
+    with rules over real parameters or over too many coupled parameters.
 
     Source:
         Junker: QuickXplain: Preferred Explanations and Relaxations for Over-Constrained Problems,
@@ -116,7 +116,7 @@ def holds(rule: Rule, row: Batch) -> bool:
 def place_of(space: DesignSpace, name: str) -> str:
     """Return the file and line where a parameter or a rule is stated; empty if unknown.
 
-    For a member of a list, return those of the list.
+    For a member of a list, return the file and line of the list.
     """
     return space.places.get(name) or space.places.get(name.partition("[")[0], "")
 

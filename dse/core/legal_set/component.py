@@ -199,7 +199,7 @@ class Component:
         return np.asarray(np.take(listed, listed.searchsorted(numbers), mode="clip") == numbers)
 
     def keeps_rules(self, codes: Codes) -> Mask:
-        """Return the same as :meth:`legal`, by evaluating every rule for each combination."""
+        """Return which of n combinations are legal, (n,), by evaluating every rule for each."""
         columns = self.columns(codes)
         keep = np.ones(len(codes), dtype=bool)
         for place, parameter in enumerate(self.parameters):

@@ -168,10 +168,11 @@ class Diagram:
         self,
         costs: Sequence[Floats],  # one per parameter, (values + 1,): of inactive, then each code
     ) -> Codes:
-        """Return the legal combination of least total cost, (k,), as a shortest path.
+        """Return the legal combination of least total cost, (k,), found as a shortest path.
 
         Args:
-            costs: for each parameter an array: the cost of inactive, then that of each value.
+            costs: for each parameter an array: the cost of being inactive, then the cost of each
+                value.
         """
         ahead = self._ahead(costs)
         codes, state = np.zeros(len(self.steps), dtype=np.int32), 0
@@ -190,7 +191,8 @@ class Diagram:
         """Return the least total cost of any combination other than ``row``, or infinity.
 
         Args:
-            costs: as in :meth:`nearest`.
+            costs: for each parameter an array: the cost of being inactive, then the cost of each
+                value.
             row: the combination to exclude.
         """
         ahead, other = np.zeros(1), np.full(1, np.inf)
@@ -210,7 +212,8 @@ class Diagram:
         """Return all combinations of total cost up to ``most``, (n, k); ``None`` if too many.
 
         Args:
-            costs: as in :meth:`nearest`.
+            costs: for each parameter an array: the cost of being inactive, then the cost of each
+                value.
             most: upper bound on the total cost.
         """
         ahead = self._ahead(costs)

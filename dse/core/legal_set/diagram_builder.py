@@ -288,7 +288,7 @@ class _Growth:
     def widest(self) -> list[int]:
         """Indices of the rules by the number of states that they cause, largest first.
 
-        If the diagram is too large, the first ones are dropped.
+        If the diagram is too large, the rules that come first are dropped.
         """
         weight = {rule.origin: 0.0 for rule in self.live}
         for rule in self.live:

@@ -218,7 +218,7 @@ class Legal:
     def shares(self, batch: Batch) -> Floats:
         """Return each real parameter's position in its range, from 0 to 1, (n, r).
 
-        The position of an inactive parameter is 0.5. Those of the members of a simplex are
+        The position of an inactive parameter is 0.5. The positions of the members of a simplex are
         quantiles of exponential variates that, divided by their sum, give the members' values.
         """
         rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
@@ -269,7 +269,7 @@ class Legal:
 
     @cached_property
     def _reals_by_dependence(self) -> tuple[Real, ...]:
-        """Real parameters in topological order: each after those that its condition reads."""
+        """Real parameters in topological order: each after all that its condition reads."""
         order: list[Real] = []
         left = list(self.reals)
         while left:

@@ -92,10 +92,11 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
 
 
 def least_edges(linear: Linear, most: int) -> int:
-    """Return the number of edges of a budget's exact diagram, or some number above ``most``.
+    """Return the number of edges of a constraint's exact diagram, or a number above ``most``.
 
-    Partial sums after which the budget can no longer be exceeded are counted as one state, because
-    the diagram merges them.
+    The decision diagram of a linear constraint has a state for each distinct partial sum of costs.
+    Partial sums after which the constraint certainly holds are counted as one state, because the
+    diagram merges them.
     """
     left = np.cumsum([0.0, *(costs.max() for costs in reversed(linear.costs))])[::-1]
     sums, edges = np.zeros(1), 0

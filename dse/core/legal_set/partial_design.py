@@ -102,8 +102,8 @@ def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
 def distinct(numbers: Ints, bound: int) -> tuple[Ints, Ints, Ints]:
     """Return the distinct integers, their first indices, and each integer's index among them.
 
-    The result is that of ``numpy.unique``. If ``bound`` is small, the numbers are marked in a mask,
-    which takes a tenth of the time of a sort.
+    The result equals the result of ``numpy.unique``. If ``bound`` is small, the numbers are marked
+    in a mask, which takes a tenth of the time of a sort.
 
     Args:
         numbers: integers from 0 to ``bound - 1``, (n,).

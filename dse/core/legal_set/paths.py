@@ -104,7 +104,8 @@ def walk_of(
         node: the rule.
         order: position of each parameter in the order in which they are set.
         parameters: the group's parameters by name.
-        optional: parameters that can be absent; most rules are satisfied if one of them is.
+        optional: parameters that can be absent; most rules are satisfied if any of their parameters
+            is absent.
     """
     match node:
         case Listed(negated=False):

@@ -87,8 +87,8 @@ class Orders:
         """Return a permutation of low total cost, (places,), by greedy assignment of items.
 
         Args:
-            costs: for each position an array, (items + 1,): the cost of inactive, then that of each
-                item.
+            costs: for each position an array, (items + 1,): the cost of being inactive, then the
+                cost of each item.
         """
         table = np.stack(costs)[:, 1:].astype(float)
         codes = np.zeros(self.places, dtype=np.int32)
@@ -120,7 +120,8 @@ class Orders:
         """Return the least-cost permutation and those that differ in up to ``most`` positions.
 
         Args:
-            costs: 0 for the permutation's own item at each position, 1 for the others.
+            costs: for each position an array, (items + 1,): 0 for the item that the least-cost
+                permutation has there, 1 for every other item, after the cost of being inactive.
             most: 1 or 2; the result is ``None`` for other numbers, and if there are too many.
         """
         row = np.array([int(np.argmin(one)) - 1 for one in costs], dtype=np.int32)
@@ -167,7 +168,7 @@ def order_of(
 ) -> tuple[Orders, Expression] | None:
     """Return the permutations that an ``all_different`` rule allows, with the rule; else ``None``.
 
-    The rule has to cover all parameters of the group, and these have to share one domain.
+    The rule has to read all parameters of the group, and all of these need the same domain.
     """
     domain = parameters[0].values
     if conditions or len({p.values for p in parameters}) > 1 or len(set(domain)) < len(domain):

@@ -29,7 +29,7 @@ _HINT = "draw a uniform sample instead"
 
 
 class RelaxedBudget:
-    """Superset of the combinations within a budget: those whose rounded total cost is within it.
+    """Superset of the combinations within a budget, defined by rounding partial sums of the costs.
 
     Combinations are counted and drawn parameter by parameter. Counts are computed as logarithms,
     and ``count`` is rounded up. ``exact`` is true if nothing is rounded: each cost is an integer
@@ -82,7 +82,7 @@ class RelaxedBudget:
         raise DesignError(f"{len(ranks)} designs of an uncounted space have no index", hint=_HINT)
 
     def ranks(self, codes: Codes) -> Array:
-        """Raise DesignError, as :meth:`at` does.
+        """Raise DesignError: a superset of the legal combinations gives them no index.
 
         Raises:
             DesignError: always.
@@ -90,7 +90,7 @@ class RelaxedBudget:
         raise DesignError(f"{len(codes)} designs of an uncounted space have no index", hint=_HINT)
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Raise DesignError, as :meth:`at` does.
+        """Raise DesignError: a superset of the legal combinations does not count their values.
 
         Raises:
             DesignError: always.
@@ -107,7 +107,7 @@ class RelaxedBudget:
         self,
         points: Floats,  # (n, k), in [0, 1), one coordinate per layer
     ) -> Codes:
-        """Map points of the unit cube to combinations, (n, k); uniform points map to uniform."""
+        """Map points of the unit cube to combinations, (n, k), preserving uniformity."""
         codes = np.zeros((len(points), len(self.turns)), dtype=np.int32)
         spent = np.zeros(len(points), dtype=np.int64)
         for turn, place in enumerate(self.turns):
@@ -192,7 +192,8 @@ def _pick_codes(weights: Floats, state: Ints, points: Floats) -> Ints:
     ``points`` are the uniform random numbers. Each state's weights are accumulated only once.
 
     Args:
-        weights: of each value in each state, (values, states); some in each state are positive.
+        weights: weight of each value in each state, (values, states); each state has a positive
+            weight.
         state: the state of each point, (n,).
         points: uniform numbers in [0, 1), (n,).
     """
@@ -232,7 +233,8 @@ def _grids(
 ) -> list[float]:
     """Return the rounding step of each parameter's partial sums, in the order of setting them.
 
-    It is a divisor of the unit of the costs, or a multiple if that gives more than ``states`` sums.
+    The step is a divisor of the unit of the costs, or a multiple of the unit if divisors give more
+    than ``states`` sums.
     """
     reach = np.cumsum([linear.costs[place].max() for place in order])
     ends = {

@@ -1,9 +1,9 @@
 """Partial evaluation of rules: subexpressions whose parameters are all set become one value.
 
 The decision diagram is built one parameter at a time. A rule depends on the parameters set so far
-only through the values of such subexpressions: if ``tp`` and ``pp`` are set, the rule
-``tp * pp * dp == gpus`` depends only on their product. States that agree in these values can be
-completed in the same ways.
+only through the values of subexpressions whose parameters are all set: if ``tp`` and ``pp`` are
+set, the rule ``tp * pp * dp == gpus`` depends only on their product. States that agree in these
+values can be completed in the same ways.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def normal(
     """Return the rule in canonical form, as one or more rules whose conjunction is equivalent.
 
     Sums, products, ``and`` and ``or`` are flattened, chained comparisons are split, ``->`` becomes
-    ``or``, ``not`` is pushed below both, and a bound on a ``max`` becomes a bound on each operand.
-    The three-valued truth is unchanged.
+    ``or``, ``not`` is pushed below ``and`` and ``or``, and a bound on a ``max`` becomes a bound on
+    each operand. The three-valued truth is unchanged.
 
     Args:
         rule: the rule.

@@ -182,7 +182,7 @@ def _build_sum(group: _Group) -> Component | None:
 
 
 def _relax_group(group: _Group, wide: Sequence[int]) -> Component:
-    """Relax the group to a superset of its legal combinations, and filter that if it is small.
+    """Relax the group to a superset of its legal combinations; filter a small superset.
 
     The smallest superset that is found quickly is used. If it is large and mostly illegal, the
     exact diagram is tried instead.
@@ -291,7 +291,7 @@ def _build_from_blocks(group: _Group, blocks: Sequence[ParameterBlock]) -> Compo
 def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> RelaxedBudget:
     """Return the rule's budget with the coarsest rounding for which most draws are legal.
 
-    If none that fits in memory achieves this, the finest that fits is returned.
+    If no rounding that fits in memory achieves this, the finest rounding that fits is returned.
     """
     blocks, _ = group.folded
     budget = RelaxedBudget(linear, _STATES, blocks)

@@ -29,9 +29,9 @@ def listing_order(
 ) -> list[int]:
     """Return an order of the parameters, as indices, in which rules can be applied early.
 
-    A parameter comes after those that its condition reads. Of the parameters that may come next,
-    the one is taken that leaves the fewest parameters of some rule unset; ties go to the one with
-    the fewest values.
+    A parameter comes after the parameters that its condition reads. Of the parameters that may come
+    next, the order takes the parameter that leaves the fewest parameters of some rule unset; ties
+    go to the parameter with the fewest values.
 
     Args:
         parameters: the group's parameters.
@@ -116,9 +116,10 @@ def frontier_order(
 ) -> list[int]:
     """Return an order of the parameters, as indices, that keeps few of them open at any time.
 
-    A parameter is open while it is set and some rule that reads it still waits for others. Among
-    equal candidates, one that an equation determines from the others comes last. The result is
-    ``usual`` if no narrower order is found, and in groups too large to search.
+    A parameter is open while it is set and some rule that reads it also reads parameters that are
+    not set. Among equal candidates, a parameter that an equation determines from other parameters
+    comes last. The result is ``usual`` if no narrower order is found, and in groups too large to
+    search.
 
     Args:
         parameters: the group's parameters.
@@ -150,9 +151,10 @@ def frontier_order(
 class _Narrow:
     """Greedy search for an order in which few parameters are open at any time.
 
-    ``near`` holds, by name, the names that share a rule with it; ``parents`` those that have to
-    come before it; ``bits`` the binary logarithm of its number of values; ``given`` the names
-    that an equation determines from others.
+    ``near`` holds, by name of a parameter, the names that share a rule with it; ``parents`` holds
+    the names that have to come before it; ``bits`` is the binary logarithm of its number of values;
+    ``given`` holds the names that an equation determines from other names. A parameter is open
+    while it is set and some rule that reads it also reads parameters that are not set.
     """
 
     names: Sequence[str]
@@ -164,7 +166,8 @@ class _Narrow:
     def order_from(self, start: str) -> list[str]:
         """Return the greedy order that starts with this name and keeps few parameters open.
 
-        A parameter is open while it is set and some rule that reads it waits for others.
+        A parameter is open while it is set and some rule that reads it also reads parameters that
+        are not set.
         """
         order, left = [start], {name: None for name in self.names if name != start}
         opened = {start}
@@ -199,7 +202,7 @@ def _find_sides(node: Node) -> list[Name]:
 
 
 def _ties(node: Node) -> list[frozenset[str]]:
-    """Return sets of names to set consecutively: those of a rule, and those of each term.
+    """Return sets of names to set consecutively: the names of a rule, and the names of each term.
 
     In ``sum(bits * acts) <= 80`` each product becomes one number if its two factors are set one
     right after the other.
