@@ -32,8 +32,8 @@ class Bound:
     scenario (workload case) is bound once per ``scenario``. ``needs`` are the resources that it
     needs; an ``exclusive`` one must run alone on its machine. ``deciding`` holds those of its
     metrics, by its own names, without which a design counts as failed; ``None`` means all of them.
-    ``separable`` holds the declarations of metrics that are about sums of parts, by the evaluator's
-    metric names and the study's parameter names.
+    ``separable`` holds, by the evaluator's metric names, the declarations of metrics that are
+    approximately sums of terms, each over a group of parameters, by the study's names.
     """
 
     name: str

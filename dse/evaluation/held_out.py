@@ -15,13 +15,13 @@ from dse.protocols import RESAMPLE, Task, find_test_evaluator
 
 
 class HeldOutPipeline:
-    """Pipeline of a study's evaluators in which those that have a test split measure on it.
+    """Pipeline of a study's evaluators, each of which measures on its test split if it has one.
 
     Metrics that do not depend on the test split keep the values of the trial.
 
     Args:
         pipeline: the evaluators as the search uses them.
-        asked: the metrics that objectives and limits read; resamples of others are not kept.
+        asked: the metrics that objectives and limits read; resamples of other metrics are not kept.
     """
 
     def __init__(self, pipeline: Pipeline, asked: Collection[str]) -> None:
@@ -79,7 +79,7 @@ def _bind_test(bound: Bound) -> Bound:
 def _partition(
     searched: Collection[Bound], tested: Collection[Bound]
 ) -> tuple[list[Bound], tuple[str, ...]]:
-    """Return the evaluators whose metrics are independent of the test split, and the other metrics.
+    """Return the evaluators that do not depend on the test split, and the metrics that do.
 
     Args:
         searched: the evaluators in dependency order.
@@ -98,7 +98,7 @@ def _partition(
 def _gather_resamples(
     metrics: Mapping[str, float], asked: Collection[str]
 ) -> dict[str, tuple[float, ...]]:
-    """Return the resamples of each metric in order; none of a metric that lacks one of them."""
+    """Return the resamples of each metric in order; leave out metrics that lack a resample."""
     found: dict[str, dict[int, float]] = {}
     for full, value in metrics.items():
         name, mark, rest = full.partition(RESAMPLE)

@@ -290,7 +290,7 @@ class _Row:
 
 
 def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
-    """Return the evaluator with only the metrics in ``metrics`` as deciding ones.
+    """Return the evaluator with only the metrics in ``metrics`` declared as deciding metrics.
 
     A design without a deciding metric counts as failed.
     """
@@ -305,9 +305,9 @@ def _build_column(values: Floats) -> Column:
 
 
 def order_evaluators(bound: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return the evaluators in topological order, modelled ones as early as possible.
+    """Return the evaluators in topological order, with models before measurements if possible.
 
-    A design that a model finds infeasible is then never measured.
+    A design that a model finds infeasible is then not measured.
 
     Raises:
         SpecError: two evaluators provide the same metric, or their dependencies form a cycle.

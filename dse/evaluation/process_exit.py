@@ -56,7 +56,7 @@ def forwarded_signal(status: int) -> int:
 
 
 def signal_name(number: int) -> str:
-    """Return ``SIGTERM``, or ``signal 50`` for one without a name."""
+    """Return the signal's name, such as ``SIGTERM``, or ``signal 50`` if it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -58,8 +58,8 @@ def _versions() -> Mapping[str, str]:
 def git_state(folder: Path) -> str:
     """Return the git commit of a folder, with ``, changed`` if files in it are modified.
 
-    Empty if there is no repository, or no git. Nothing is written to the repository, and no program
-    that its configuration names is run.
+    The text is empty if the folder is in no repository, or git is not installed. Nothing is written
+    to the repository, and no program that its configuration names is run.
     """
     # core.fsmonitor may name a program in an untrusted repository: do not run it.
     options = ["-c", "core.fsmonitor=false", "-C", str(folder)]

@@ -54,16 +54,16 @@ def weights_of_study(storage: Storage, name: str) -> dict[str, str]:
 def check_weights(
     study: str, began: Mapping[str, str], here: Mapping[str, str], *, place: str
 ) -> None:
-    """Check that weights are those with which a study began.
+    """Check that models have the weights with which a study began.
 
     Args:
         study: the study's name.
-        began: the hashes with which it began, by the name of the model.
-        here: other hashes, by the name of the model.
-        place: where the other weights are, for the message.
+        began: the hashes of the weights with which the study began, by the name of the model.
+        here: the hashes to compare with them, by the name of the model.
+        place: where the weights to compare are, for the message.
 
     Raises:
-        StudyError: a model has other weights.
+        StudyError: the hashes of a model differ.
     """
     for name in sorted(began.keys() & here.keys()):
         if began[name] != here[name]:

@@ -125,7 +125,7 @@ class Processes:
             )
 
     def _assign(self) -> None:
-        """Give waiting tasks to free workers; start workers while there are fewer than allowed."""
+        """Give waiting tasks to free workers; start more workers up to the allowed number."""
         while self._waiting and (free := self._free()) is not None:
             free.take(self._waiting.popleft())
 

@@ -15,7 +15,7 @@ class Serial:
     """Executor that runs all submitted tasks in one call of ``work``, as vectorized models need.
 
     ``work`` is the function that evaluates tasks. A crash or hang of an evaluator affects this
-    process; if that may happen, use ``processes``.
+    process; if that may happen, use the executor ``processes``.
 
     Args:
         batch: Maximum number of tasks per call.

@@ -42,7 +42,7 @@ class NotBegunError(Exception):
 class WorkerProcess:
     """Handle of a spawned worker process, isolated from other workers' crashes by its own pipe.
 
-    It is never forked: a fork of a process whose libraries run threads can deadlock.
+    The worker is spawned and not forked, because a fork of a process with threads can deadlock.
 
     Args:
         work: the pickled function that evaluates tasks.

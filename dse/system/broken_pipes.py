@@ -46,7 +46,7 @@ def raise_without_reader() -> None:
 
 
 def _outliving(stream: TextIO) -> TextIO:
-    """Return a stream that discards output without a reader; the same one if it is no pipe."""
+    """Return a stream that discards output without a reader; the same stream if it is no pipe."""
     if not isinstance(stream, io.TextIOWrapper):  # None, or a replacement by a test or notebook
         return stream
     try:

@@ -23,9 +23,10 @@ MOVED = {
 
 
 class MovedModules:
-    """Finder and loader of moved modules by old name; warns with the new name.
+    """Finder and loader of moved modules by their old names; it warns with the new name.
 
-    It does without the base classes, because ``importlib.abc`` imports twenty more modules.
+    The class does not derive from the base classes in ``importlib.abc``, because that module
+    imports twenty more modules.
     """
 
     def find_spec(

@@ -1,10 +1,10 @@
-"""Start and end of programs of which nothing may be left, even if this process is killed.
+"""Start and end of programs that must not outlive this process, even if it is killed.
 
 A process that is killed by SIGKILL cannot clean up. Linux can signal a child whose parent died
 (``PR_SET_PDEATHSIG``), but not the child's children, and setting it needs code between fork and
-exec, which is not safe in a process with threads. A warden, a process of its own, holds the read
-end of a pipe whose write end is this process's: end-of-file on the pipe means that this process
-died, on every Unix.
+exec, which is not safe in a process with threads. A warden is a separate process that holds the
+read end of a pipe; this process holds the write end: end-of-file on the pipe means that this
+process died, on every Unix.
 """
 
 from __future__ import annotations
@@ -71,12 +71,13 @@ class Warden:
         processes: Iterable[int] = (),
         folder: str | None = None,
     ) -> None:
-        """Set the processes to end and the folder to remove, in place of those set before.
+        """Set the processes to end and the folder to remove, in place of earlier settings.
 
         Args:
             group: a process group to kill.
             mark: the mark of programs to kill.
-            processes: the ids of processes to kill, unless another process has the id by then.
+            processes: the ids of processes to kill; an id is skipped if another process has it by
+                then.
             folder: a folder to remove.
         """
         known = [(pid, started) for pid in processes if (started := read_start_time(pid))]
@@ -110,7 +111,8 @@ class Warden:
 class WardenPool:
     """Pool of reusable wardens (watchdog processes), because starting one takes milliseconds.
 
-    They end with the pool. A copy in another process, pickled or forked, starts wardens of its own.
+    The wardens end with the pool. A copy of the pool in another process, pickled or forked, starts
+    new wardens.
     """
 
     def __init__(self) -> None:
@@ -162,8 +164,9 @@ def _disown(pool: weakref.ref[WardenPool]) -> None:
 class GuardedProgram:
     """Program in a session of its own, whose descendants inherit a mark.
 
-    Programs inside it inherit the marks of all programs around them, so that killing by the mark of
-    an outer program includes those.
+    A mark is an environment variable. A program that starts inside another guarded program also
+    inherits the mark of the outer program, so that killing by the outer program's mark ends the
+    inner program, too.
     """
 
     process: subprocess.Popen[bytes]
@@ -172,7 +175,7 @@ class GuardedProgram:
     def stop(self) -> None:
         """End the process group: with SIGTERM and a grace period if its leader lives, then SIGKILL.
 
-        Then end every process with the mark in its environment, to catch those in other sessions.
+        Then end every process with the mark in its environment, even in other sessions.
         """
         try:
             if self.process.poll() is None:

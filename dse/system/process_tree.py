@@ -4,8 +4,8 @@ A process is found as a descendant of another, or by a mark: a variable in its e
 survives ``setsid`` and double forks. Its id and start time identify it, because ids are reused.
 
 A warden (see :mod:`dse.system.process_guard`) runs this file as a program of the standard library
-alone. What a warden needs therefore does without psutil on Linux, and psutil and other modules
-that take long to load are imported where they are used.
+alone. The functions that a warden calls therefore do not use psutil on Linux, and modules that take
+long to load, such as psutil, are imported where they are used.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def read_start_time(pid: int) -> str:
     """Return the start time of a local process as a text to compare; empty if it has ended.
 
     On Linux it is in clock ticks since boot: psutil's public time changes whenever the clock is
-    set, and a driver that runs would then be taken for one that has ended. Elsewhere it is the hash
-    of psutil's own identity of a process, which does not depend on the clock either.
+    set, and a running driver (process that runs a study) would then count as ended. On other
+    systems it is the hash of a process in psutil, which does not depend on the clock either.
     """
     if _LINUX:
         try:
@@ -88,7 +88,7 @@ def read_start_time(pid: int) -> str:
 def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
     """Wait until none of the processes runs, at most ``limit_s`` seconds.
 
-    It polls, because processes that are not children of this one cannot be waited for.
+    The function polls, because a process can wait only for its own children.
     """
     until = time.monotonic() + limit_s
     while any(map(runs, pids)) and time.monotonic() < until:
@@ -161,7 +161,7 @@ def _list_pids() -> list[int]:
 def _read_environment(pid: int) -> bytes:
     """Return the environment of a process, as in proc(5); empty if it is not readable.
 
-    It is searched after each evaluation, and psutil would take 1.5 times as long on Linux.
+    The environment is searched after each evaluation; psutil would take 1.5 times as long on Linux.
     """
     if _LINUX:
         try:

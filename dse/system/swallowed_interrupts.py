@@ -1,8 +1,8 @@
 """Keyboard interrupts that other code swallowed; they are raised again.
 
-A ``KeyboardInterrupt`` can be lost. An import in a ``try`` block takes it for a missing package,
-because C extensions put an ``ImportError`` in its place, and a callback of a C library ends as an
-error of that library. The signal handler marks an interrupt before raising it, and long loops
+A ``KeyboardInterrupt`` can be lost. An import in a ``try`` block takes the interrupt for a missing
+package, because C extensions replace it by an ``ImportError``, and a callback of a C library ends
+as an error of that library. The signal handler marks an interrupt before raising it, and long loops
 call :func:`raise_lost_interrupt` at each step.
 """
 
@@ -21,7 +21,7 @@ def mark_interrupt(number: int) -> None:
 
 
 def clear_interrupts() -> None:
-    """Remove the marks of all keyboard interrupts, lost or not."""
+    """Forget all keyboard interrupts that :func:`mark_interrupt` noted, lost or not."""
     _marked.clear()
 
 

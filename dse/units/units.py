@@ -150,7 +150,7 @@ def _money(value: float, text: str) -> str:
 
 
 def _digits(value: float) -> str:
-    """Format a number with four significant digits, or with all of those before the point."""
+    """Format a number with four significant digits, or all digits before the decimal point."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
 
 

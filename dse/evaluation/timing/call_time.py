@@ -60,11 +60,11 @@ class CallTime:
     of all readings. ``is_precise`` is whether the interval is as narrow as requested. With fewer
     than six readings the interval is from zero to infinity.
 
-    ``energy_j`` is the energy of a call by counter (``package-0``, ``gpu-0``), with the idle power
-    of the package or device; it is empty where no counter can be read. ``clock_hz`` has the lowest
-    and highest clock seen. ``throttled`` is the number of throttling events of the processors, and
-    of devices that were found throttled; ``None`` where it is not reported. ``cpus`` are the
-    processors that the calling thread was pinned to.
+    ``energy_j`` is the energy of a call by counter (``package-0``, ``gpu-0``), including the idle
+    power of the package or device; it is empty where no counter can be read. ``clock_hz`` has the
+    lowest and highest clock seen. ``throttled`` is the number of throttling events of the
+    processors, and of devices that were found throttled; ``None`` where it is not reported.
+    ``cpus`` are the processors that the calling thread was pinned to.
     """
 
     median_s: float
@@ -97,17 +97,17 @@ def time_call(
     limit_s: float = 10.0,
     cpus: int = 0,
 ) -> CallTime:
-    """Time a call repeatedly until the median is precise, without readings that others disturb.
+    """Time a call until the median is precise, without readings that other programs disturb.
 
     A reading is as many calls as last 1 ms, at least one. Readings end when the 95 % interval of
     the median of undisturbed readings is narrow enough, or at a limit. A reading is disturbed if a
-    thread of this process had to wait for a processor, or if others used a quarter of a core or
-    more in the surrounding quarter of a second; it is repeated. After a quarter of ``limit_s`` of
-    disturbed readings, they are used, too.
+    thread of this process had to wait for a processor, or if other processes used a quarter of a
+    core or more in the surrounding quarter of a second; a disturbed reading is repeated. After a
+    quarter of ``limit_s`` of disturbed readings, disturbed readings are used, too.
 
     Processor time of other processes that work for the call, such as those of a server, counts as
-    other load. Garbage collection is off meanwhile. It takes a quarter of a second at least, or
-    ``limit_s`` if that is shorter.
+    other load. Garbage collection is off meanwhile. The timing takes a quarter of a second at
+    least, or ``limit_s`` if that is shorter.
 
     Args:
         call: the code; its result is dropped.
@@ -279,7 +279,7 @@ def _switches() -> int:
 
 
 def _judge_load(before: LoadSample | None) -> tuple[bool, LoadSample | None]:
-    """Return whether others loaded the machine since a sample, and the sample of now."""
+    """Return whether other processes loaded the machine since a sample, and a new sample."""
     now = sample_load()
     if before is None or now is None:
         return False, now

@@ -14,7 +14,7 @@ _POWERCAP = Path("/sys/class/powercap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyCounter:
-    """A counter of consumed energy, which restarts at ``range_j``; 0 if it never does."""
+    """A counter of consumed energy, which restarts from 0 at ``range_j``; never if that is 0."""
 
     name: str
     read_j: Callable[[], float]
@@ -28,8 +28,8 @@ class EnergyCounter:
 def find_counters(powercap: Path = _POWERCAP) -> tuple[EnergyCounter, ...]:
     """Return the counters that can be read: one per processor package, one per NVIDIA device.
 
-    There are none in most virtual machines, and those of RAPL need a right of the administrator on
-    many systems. A counter covers all programs on its package or device.
+    Most virtual machines have no such counters, and on many systems only the administrator may read
+    those of RAPL. A counter covers all programs on its package or device.
 
     Source:
         Linux, Documentation/power/powercap/powercap.rst: energy_uj, max_energy_range_uj. NVML API
@@ -49,7 +49,7 @@ def read_counters(counters: tuple[EnergyCounter, ...]) -> Mapping[str, float]:
 
 
 def _packages(powercap: Path) -> Iterator[EnergyCounter]:
-    """Yield the counters of whole packages; those of their parts would count energy twice."""
+    """Yield the counters of whole packages; counters of parts would count energy twice."""
     for folder in sorted(powercap.glob("intel-rapl:*")):
         try:
             name = (folder / "name").read_text(encoding="ascii").strip()

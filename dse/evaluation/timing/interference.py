@@ -23,7 +23,7 @@ class LoadSample:
     own_s: float
 
     def foreign_cores(self, before: LoadSample) -> float:
-        """Return the mean number of cores that others used since an earlier sample.
+        """Return the mean number of cores that other processes used since an earlier sample.
 
         Time that a hypervisor gave to other machines counts, too.
         """

@@ -40,8 +40,8 @@ def interval_of_median(
     """Return the median and its interval, for independent samples of any distribution.
 
     The ends are the k-th smallest and the k-th largest sample, for the largest k that keeps the
-    coverage: the number of samples below the median is binomial with probability 1/2. Fewer than
-    six samples have no interval of this confidence; the ends are then infinitely far.
+    coverage: the number of samples below the median is binomial with probability 1/2. With fewer
+    than six samples no interval has this coverage (:data:`CONFIDENCE`); the ends are then infinite.
 
     Source:
         David, Nagaraja: Order Statistics, 3rd edition, 2003, section 7.1. Hoefler, Belli:

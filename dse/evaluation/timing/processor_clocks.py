@@ -27,7 +27,7 @@ class ClockSample:
 
 
 def sample_clocks(cpus: Path = _CPUS, info: Path = _CPU_INFO) -> ClockSample:
-    """Return the mean clock of the processors and those of NVIDIA devices, as far as reported.
+    """Return the mean clock of the processors and the clock of each NVIDIA device, if reported.
 
     In a virtual machine the clock of ``/proc/cpuinfo`` is usually a constant.
 
@@ -52,7 +52,7 @@ def sample_clocks(cpus: Path = _CPUS, info: Path = _CPU_INFO) -> ClockSample:
 
 
 def throttling_between(samples: Sequence[ClockSample]) -> int | None:
-    """Return the events from the first to the last sample, plus the most devices throttled."""
+    """Return the throttling events over the samples, plus the most devices throttled at once."""
     events = [sample.events for sample in samples if sample.events is not None]
     devices = [one.throttled_devices for one in samples if one.throttled_devices is not None]
     if not events and not devices:

@@ -34,13 +34,14 @@ class RayCluster:
     """Executor with workers on the nodes of a Ray cluster, each for one task at a time.
 
     The work (the function that evaluates tasks) is pickled and put into the cluster once; each
-    worker loads it once and reserves the resources in the work's ``needs``. A crash or hang fails
-    only its task, as with ``processes``. A task whose worker is lost, with or without its node, is
-    collected as failed with the fault ``lost``, after which a study retries it elsewhere.
+    worker loads it once and reserves the resources in the work's ``needs``. A crash or hang of an
+    evaluation fails only the task of that evaluation. A task whose worker is lost, with or without
+    its node, is collected as failed with the fault ``lost``, after which a study retries it
+    elsewhere.
 
     Args:
-        address: ``auto``, ``host:port`` or ``ray://host:port`` of a cluster; default: that of
-            ``RAY_ADDRESS``, or else a new local cluster on this machine.
+        address: ``auto``, ``host:port`` or ``ray://host:port`` of a cluster; default: the address
+            in ``RAY_ADDRESS``, or else a new local cluster on this machine.
         workers: number of concurrent tasks; default: as many as the cluster has room for.
         timeout_s: time limit of a task in seconds; waiting for the machine lock does not count.
         start_s: time limit for the start of a local cluster, in seconds.

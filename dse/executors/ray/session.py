@@ -41,7 +41,7 @@ _SETTINGS: Mapping[str, str] = {
 
 
 class RaySession:
-    """Connection to a Ray cluster; closing it ends a local cluster only if it was started here.
+    """Connection to a Ray cluster; closing it ends the cluster only if this process started it.
 
     Args:
         address: ``auto``, ``host:port`` or ``ray://host:port``; ``None`` starts a local cluster,
@@ -95,7 +95,7 @@ class RaySession:
         ]
 
     def close(self) -> None:
-        """Leave the cluster; end it if it was started here."""
+        """Leave the cluster; end it if this process started it."""
         if not self._theirs:
             self._end()
         self._theirs = True
@@ -258,7 +258,7 @@ def _raylet_of(socket: str = "") -> int | None:
 
 @contextmanager
 def _unheard(ray: Any) -> Iterator[None]:
-    """Disable the thread in which Ray prints the cluster's errors; they are shown as events.
+    """Disable the thread in which Ray prints the cluster's errors; the errors are shown as events.
 
     Ray has no option for this. If a Ray release renames the function, the messages reappear, with
     no other effect.
