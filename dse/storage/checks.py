@@ -34,11 +34,11 @@ def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) 
         ask: the driver's request to the optimizer that the designs come from.
         trials: the study's number of trials.
         asker: the only driver that may request designs; ``None`` if there is none.
-        term: the number of the asker's term, or of the last asker's.
+        term: the number of the asker's term; without an asker, of the term of the last asker.
 
     Raises:
         Overtaken: the study has another number of trials than the request expects, or another
-            driver leads.
+            driver is the asker, the only driver that may request designs.
     """
     if ask.after is not None and ask.after != trials:
         raise Overtaken(
@@ -145,7 +145,7 @@ def check_reports(reports: Collection[Report]) -> None:
 
 
 def check_waiting(to: State) -> None:
-    """Check that a state is pending or running, as an unfinished trial's has to be.
+    """Check that a state is pending or running, as the state of an unfinished trial has to be.
 
     Raises:
         StudyError: the state is final.

@@ -22,7 +22,7 @@ R = TypeVar("R")
 class Retrier:
     """Retrier of storage calls while the storage is unavailable.
 
-    It reports once when an outage begins, and once when it ends.
+    The retrier reports once when an outage begins, and once when the outage ends.
 
     Args:
         patience_s: the time in seconds for which calls are retried; 0 disables retries.

@@ -244,7 +244,7 @@ class RetryingStorage:
         return self._driver
 
     def beat(self, study: str, driver: int) -> None:
-        """Send a heartbeat without retries: the next one follows soon."""
+        """Send a heartbeat without retries, because the next heartbeat follows soon."""
         self._storage.beat(study, driver)
 
     def leave(self, study: str, driver: int) -> None:
@@ -368,6 +368,6 @@ def retry_calls(
 
 
 def _is_from(trial: Trial, outcome: Outcome, worker: int | None) -> bool:
-    """Return whether the trial is finished with this outcome, by this driver if one is given."""
+    """Return whether the trial finished with this outcome, by this driver unless it is ``None``."""
     own = worker is None or trial.worker == worker
     return trial.state.finished and own and trial.outcome == outcome

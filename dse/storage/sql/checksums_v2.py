@@ -1,4 +1,4 @@
-"""Checksums for rows of version 1 databases, which had none.
+"""Checksums for the rows of databases of schema version 1, which have no checksums.
 
 This is part of a released migration step and must not be changed.
 """
@@ -31,7 +31,7 @@ _TRIALS = (
 
 
 def fill_sums(connection: Connection) -> None:
-    """Write the checksum of every row; null for a trial whose key does not fit its design."""
+    """Write the checksum of every row; null for a trial whose key is not the key of its design."""
     for (question, answer), row_of in (
         (_STUDIES, _study),
         (_EVENTS, _event),

@@ -21,11 +21,11 @@ _DOCTOR = "dse doctor --storage URL lists all damage"
 
 
 def build_damage_error(study: str, what: str) -> StorageError:
-    """Return the error for a study with a damaged part.
+    """Return the error for a study of which rows are damaged.
 
     Args:
         study: the study's name.
-        what: the part and its problem: ``trial 17 is damaged``.
+        what: the damaged rows and their problem: ``trial 17 is damaged``.
     """
     hint = f"{DAMAGED}, or keep what is sound: {salvage_command(study)}; {_DOCTOR}"
     return StorageError(f"study {study!r}: {what}", hint=hint)

@@ -1,4 +1,4 @@
-"""Connections to SQLite or PostgreSQL: a transaction per ``with`` block, errors translated."""
+"""Connections to SQLite or PostgreSQL: a transaction per ``with`` block, with readable errors."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connectio
 
     Source:
         https://www.sqlite.org/pragma.html#pragma_synchronous, FULL in WAL mode;
-        https://www.sqlite.org/security.html, the two of untrusted files.
+        https://www.sqlite.org/security.html, the two pragmas for untrusted files.
     """
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     for pragma in _PRAGMAS:

@@ -48,10 +48,11 @@ Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 class RowKind(Generic[T]):
     """Kind of a study's records, such as events: their table, and the conversion to its rows.
 
-    ``kind`` is the class of the records, ``columns`` are those of its fields that are columns of
-    the same name. ``ways`` has pairs of functions that encode and decode fields that are neither
-    numbers nor text. ``numbered`` is the field with the row's number, if any. ``late`` are columns
-    that were added in a later schema version; if all are null in a row, its checksum omits them.
+    ``kind`` is the class of the records, ``columns`` are the fields of the class that are stored in
+    a column of the same name. ``ways`` has pairs of functions that encode and decode fields that
+    are neither numbers nor text. ``numbered`` is the field with the row's number, if any. ``late``
+    are columns that were added in a later schema version; if all are null in a row, its checksum
+    omits them.
     """
 
     name: str
@@ -69,7 +70,7 @@ class RowKind(Generic[T]):
         return ("seq", *self.columns, *self.late, "sum")
 
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
-        """Append records of this kind to a study, and return how many it then has.
+        """Append records of this kind to a study, and return the new number of such records.
 
         The number is keyed by the name of the column of the study's row that counts these records.
         """
@@ -215,7 +216,7 @@ def asker_term(connection: Connection, study: Study) -> AskerTerm:
 
 
 def appoint(connection: Connection, study: Study, driver: int | None, term: int) -> None:
-    """Store the driver that leads the study (``None``: no driver), and the number of its term."""
+    """Store the asker of a study (``None`` if there is none), and the number of its term."""
     connection.execute(delete(askers).where(askers.c.study == study.id))
     row = {"study": study.id, "term": term, "driver": driver}
     connection.execute(insert(askers).values(**row, sum=checksum(study.id, term, driver)))
@@ -231,7 +232,7 @@ def take(
     lost: Collection[int],
     below: int | None,
 ) -> dict[int, int | None]:
-    """Assign up to ``count`` trials that no driver holds, or a lost one, to the driver.
+    """Assign up to ``count`` trials to the driver, among trials that no living driver holds.
 
     Rows that another transaction has locked are skipped, without waiting.
 

@@ -49,7 +49,7 @@ Row = Sequence[Any]
 
 
 def refuse(damage: Damage) -> NoReturn:
-    """Raise a StorageError for the damage, as ``on_damage`` of a reader that must not skip any."""
+    """Raise a StorageError for the damage; used as ``on_damage`` where no row may be skipped."""
     raise build_damage_error(damage.study, damage_words(damage))
 
 
@@ -187,12 +187,12 @@ class SqlStudyReader:
             return
 
     def _copies(self, numbers: Any) -> Iterator[Trials]:
-        """Yield the copies of these trials that the pages (compressed copies) contain."""
+        """Yield the copies of these trials in the pages (compressed copies of finished trials)."""
         for page in self._pages():
             yield page.take(np.isin(page.number, numbers))
 
     def _check_keys(self, page: Trials) -> None:
-        """Report trials whose stored design key is not that of their design.
+        """Report trials whose stored design key differs from the key of their design.
 
         No checksum covers the keys, and no other code reads them.
         """
@@ -207,7 +207,7 @@ class SqlStudyReader:
                 self._tell("trials", odd, "the key is not that of the design; nothing else is lost")
 
     def _check_beside(self) -> None:
-        """Check the row of the queue's asker, the pages, and that the counts cover all rows."""
+        """Check the row of the study's asker, the pages, and that the counts cover all rows."""
         try:
             with self._connection.begin_nested():
                 asker_term(self._connection, self._row)
@@ -258,7 +258,7 @@ class SqlStudyReader:
     def _tell_lost(
         self, part: str, lost: Sequence[int], rows: Sequence[Row], held: Sequence[int] | set[int]
     ) -> None:
-        """Report lost rows: as changed if a row with their number was readable, else as missing."""
+        """Report lost rows: as changed if a row with that number was readable, else as missing."""
         there, kept = {row[0] for row in rows}, set(held)
         changed = [place for place in lost if place not in kept and place in there]
         missing = [place for place in lost if place not in kept and place not in there]

@@ -47,7 +47,7 @@ def names(connection: Connection) -> list[str]:
 
 
 def name_of(number: int, name: object) -> str:
-    """Return a study's name as its row holds it, or ``#ID`` if the name is damaged."""
+    """Return the name that a study's row holds, or ``#ID`` if the name is damaged."""
     return name if isinstance(name, str) else f"#{number}"
 
 
@@ -121,7 +121,7 @@ def spec_of(row: Study) -> tuple[dict[str, Any], str]:
 
 
 def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> None:
-    """Update the numbers of rows in a study's own row, and their checksum."""
+    """Update the counts of rows, and their checksum, in the study's row of the table of studies."""
     now = {name: counts.get(name, getattr(study, name)) for name in COUNTS}
     total = checksum(study.id, study.name, *now.values())
     connection.execute(_COUNT, {"of": study.id, **now, "counted": total})
@@ -280,7 +280,7 @@ def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
 
 
 def _differing(found: Ints, first: int, end: int) -> str:
-    """Describe which numbers from ``first`` to ``end`` are missing, or else a wrong count."""
+    """Describe which numbers from ``first`` to ``end`` are missing, or that the count is wrong."""
     lost = np.setdiff1d(np.arange(first, end), found)
     if not len(lost):
         return f"are {first + len(found)} where {end} were written"
