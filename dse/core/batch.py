@@ -15,7 +15,7 @@ from dse.core.values import Array, Floats, Ints, Mask, Value
 _T = TypeVar("_T")
 
 _MOST_COMBINATIONS = 4
-"""Most combinations per row for which :meth:`Batch.distinct` uses a table of all of them."""
+"""Most combinations per row for which :meth:`Batch.distinct` uses a table of combinations."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ WITHDRAWN = "preference withdrawn"
 """Kinds of the events that record an answer, and its withdrawal."""
 
 TOWARD = "toward"
-"""Kind of the events that state toward what the remaining trials are spent."""
+"""Kind of the events that record the goal of the remaining trials: a favourite or the front."""
 
 _ANSWER = re.compile(r"trial (\d+) is (preferred to|as good as) trial (\d+)")
 _NUMBER = re.compile(r"answer (\d+)\b")

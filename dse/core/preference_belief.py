@@ -20,16 +20,16 @@ Response = Literal["first", "second", "equal"]
 """Answer to the question which of two designs is preferred."""
 
 NEAR = 0.01
-"""Loss of utility, as a share of its range over the designs, that counts as none."""
+"""Loss of utility, as a share of the range over the designs, that counts as no loss."""
 
 PARTICLES = 8_192
 """Number of sampled utility functions."""
 
 MOST_CANDIDATES = 256
-"""Most designs that are compared; of more, those that most of the sampled users would choose."""
+"""Most designs that are compared: the designs that are best under most utility functions."""
 
 _PAIRED = 24
-"""Number of designs among which the next pair is searched: those most likely to be the best."""
+"""Number of designs, the likeliest to be the best, among which the next pair is searched."""
 
 _USERS = 512
 """Number of particles for which the value of a question is computed."""
@@ -47,7 +47,7 @@ _SCALE, _TIE = 0.02, 0.02
 
 _ERROR = 0.08
 _AT_RANDOM: Mapping[Response, float] = {"first": 0.45, "second": 0.45, "equal": 0.1}
-"""Probability of an answer without regard to the designs, and the answers then."""
+"""Probability of an answer without regard to the designs, and of each answer in that case."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,10 +23,10 @@ MOST_POINTS = 64
 """Most undecided designs whose optimistic objective values are recorded."""
 
 _FIRST = 6
-"""Number of measurements at which the gap is first looked at."""
+"""Number of measurements at which the gap is first estimated."""
 
 _GROWTH = 16
-"""The gap is estimated anew when the measurements have grown by one part in this number."""
+"""The gap is estimated again when the number of measurements has grown by 1 / ``_GROWTH``."""
 
 _TEXT = re.compile(
     r"at most ([\d.e+-]+) % of the hypervolume is missing, with ([\d.]+) % confidence, "

@@ -96,7 +96,7 @@ class MayBeMissing(Protocol, metaclass=Capability):
     """Evaluator that may be unable to run on this machine; studies that use it can be read."""
 
     missing: str
-    """The reason why it cannot run here; empty if it can."""
+    """The reason why the evaluator cannot run on this machine; empty if it can."""
 
 
 @runtime_checkable
@@ -128,7 +128,7 @@ class StartsPrograms(Protocol, metaclass=Capability):
     """Evaluator that lists the programs and user functions that it calls."""
 
     starts: Sequence[str]
-    """A description of each, which ``dse check`` and ``dse studies import`` print."""
+    """Descriptions of programs and functions, as ``dse check`` and ``dse studies import`` print."""
 
 
 @runtime_checkable
@@ -136,7 +136,7 @@ class HasNotes(Protocol, metaclass=Capability):
     """Evaluator with notes on how it treats a study, where the user may expect otherwise."""
 
     notes: Sequence[str]
-    """A sentence for each, which ``dse check`` prints."""
+    """The notes, a sentence each, as ``dse check`` prints them."""
 
 
 @runtime_checkable
@@ -144,7 +144,7 @@ class ExplainsAbsentMetrics(Protocol, metaclass=Capability):
     """Evaluator that states which options its absent metrics require."""
 
     absent_metrics: Mapping[str, tuple[str, str]]
-    """By the name of an absent metric, why it is absent and how to mend that."""
+    """By the name of an absent metric, the reason why it is absent, and how to obtain it."""
 
 
 @runtime_checkable
@@ -212,7 +212,7 @@ class DeclaresParts(Protocol, metaclass=Capability):
     """
 
     parts: Mapping[str, Separable]
-    """The declaration of each separable metric."""
+    """The declaration of each metric that is approximately a sum of terms."""
 
 
 @runtime_checkable

@@ -76,7 +76,7 @@ class Executor(Protocol):
     """
 
     capacity: int
-    """Number of tasks that it holds at once."""
+    """Number of tasks that the executor holds at once."""
     barrier: bool
     """Whether all submitted tasks are collected together."""
 
@@ -132,7 +132,7 @@ class ReportsIntermediate(Protocol, metaclass=Capability):
 class ReportsBegin(Protocol, metaclass=Capability):
     """Executor that reports when a worker begins a task.
 
-    Without it, a task counts as begun when it is submitted.
+    If an executor does not report it, a task counts as begun when it is submitted.
     """
 
     on_begin: Callable[[int, float], None]

@@ -125,7 +125,7 @@ class AdjustsEffort(Protocol, metaclass=Capability):
     """Number of levels of effort, at least 2."""
 
     effort: int
-    """Level that the study assigns before ``ask``: 0 is the full effort, the last the cheapest."""
+    """Level that the study assigns before ``ask``: 0 is full effort, the last level is cheapest."""
 
 
 @runtime_checkable
@@ -138,8 +138,8 @@ class SeeksFavourite(Protocol, metaclass=Capability):
     """
 
     preferences: tuple[PreferenceAnswer, ...]
-    """Answers of the user about finished trials, which the study assigns before ``ask``; the
-    front is wanted if there is none."""
+    """Answers of the user about finished trials, which the study assigns before ``ask``; without
+    answers, the optimizer searches for the Pareto front."""
 
 
 @runtime_checkable
@@ -169,4 +169,4 @@ class ReportsProgress(Protocol, metaclass=Capability):
     """Optimizer with long computations, during which it reports its progress."""
 
     on_progress: Callable[[int, int], None]
-    """Function that the study assigns; called with the number of designs processed, and of all."""
+    """Function that the study assigns; called with the numbers of processed and of all designs."""

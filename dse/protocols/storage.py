@@ -325,7 +325,7 @@ class StudyReader(Protocol):
     spec: Mapping[str, Any]
     """Spec that the study was created with; empty if it is damaged."""
     counts: Mapping[str, int]
-    """Number of rows written of each part: ``trials``, ``finished``, ``events`` ..."""
+    """Number of rows of each kind of record: ``trials``, ``finished``, ``events`` and so on."""
 
     def trials(self) -> Iterator[Trials]:
         """Iterate over all trials by number, each with its index in the order of completion."""

@@ -30,7 +30,7 @@ from dse.storage.patience import PATIENCE_S, Retrier
 from dse.storage.spool import Spooled, remove_spool, write_spool
 
 ENTRY = "entry"
-"""Key in a driver's provenance of the unique mark that identifies its own entry."""
+"""Key in a driver's provenance of the unique mark that identifies the driver's registration."""
 
 _FAREWELL_S = 5.0
 """Maximum wait of a leaving driver; if the call fails, other drivers detect its absence."""

@@ -1,4 +1,4 @@
 """First version that no longer accepts the old names of things that this version has renamed."""
 
 UNTIL = "0.3"
-"""The first version without the names that this one has renamed."""
+"""The first version without the old names of things that this version has renamed."""

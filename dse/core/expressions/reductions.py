@@ -20,7 +20,7 @@ _EMPTY: Mapping[str, syntax.Node] = {
     "all": syntax.Truth(value=True),
     "any": syntax.Truth(value=False),
 }
-"""Value of each function for an empty list; ``min`` and ``max`` are not defined for one."""
+"""Value of each function for an empty list; ``min`` and ``max`` have no such value."""
 
 
 def fold(function: str, arguments: Sequence[Part]) -> syntax.Node:

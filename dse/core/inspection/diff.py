@@ -18,7 +18,7 @@ _Change = tuple[str, str]
 """A parameter's name, and the rest of the sentence about it."""
 
 _MANY = 8
-"""Most values that are listed in full; of a longer list only the first three and the last are."""
+"""Most values that are listed in full; a longer list is cut to its first three and its last."""
 
 _KINDS = {
     "real": "a real number",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dse.core.values import Array, Floats, Ints, Mask
 
 _WORD = 2**62
-"""Counts from here on are Python integers instead of int64."""
+"""Least count that is stored as a Python integer instead of int64."""
 
 _MOST_PATHS = 50_000
 

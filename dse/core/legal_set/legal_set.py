@@ -37,7 +37,7 @@ _ESTIMATED = 10_000
 _SHOWN = 6
 
 _LEAST_TRIES = 1_024
-"""Least draws per attempt where rules over reals reject some: they may reject most."""
+"""Least number of draws per attempt where rules over real parameters may reject most draws."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ _ENOUGH = 0.5
 """Legal fraction from which a superset is not improved further."""
 
 _ENOUGH_OF_WIDE = 0.01
-"""The same where a budget is known to need a large graph: an attempt would take a minute."""
+"""Legal fraction that suffices if a linear constraint needs a graph that takes a minute."""
 
 Conditions = Mapping[str, Expression]
 

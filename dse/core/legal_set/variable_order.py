@@ -19,7 +19,7 @@ _MOST_SEARCHED = 200
 """Largest group, in parameters, for which a narrow order is searched."""
 
 _MOST_STARTS = 8
-"""Number of parameters from which that search starts."""
+"""Number of parameters from which the search for a narrow order starts."""
 
 
 def listing_order(

@@ -45,7 +45,7 @@ class Disturbance(IntEnum):
 
     NONE = 0
     LOADED = 1
-    """Others used processors meanwhile, and may have slowed it by shared caches and clocks."""
+    """Other processes used processors; shared caches and clocks may have slowed the reading."""
     PREEMPTED = 2
     """A thread of this process waited for a processor."""
 

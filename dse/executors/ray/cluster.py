@@ -27,7 +27,7 @@ _STARTS = 3
 """Number of consecutive workers that do not start after which the run ends."""
 
 _PATIENCE_S = 60.0
-"""Time to wait for a suitable node while no remaining one can run a task, in seconds."""
+"""Time to wait for a suitable node while no node of the cluster can run a task, in seconds."""
 
 
 class RayCluster:

@@ -22,7 +22,7 @@ from dse.storage.sql.tables import trials as trials_table
 from dse.storage.sql.trial_rows import COLUMNS, NOTHING, trials_of
 
 PIECE = 4096
-"""Rows per chunk: fewer than those for which pyarrow is loaded, which takes 40 MB."""
+"""Rows per chunk: too few to load pyarrow, which takes 40 MB."""
 
 PARTS: Mapping[str, RowKind[Any]] = {
     one.name: one for one in (DRIVERS, ASKS, ATTEMPTS, REPORTS, EVENTS)
