@@ -97,7 +97,7 @@ def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
 
     Args:
         event: an event of the record.
-        number: new numbers of the trials by their old ones.
+        number: new numbers of the trials by their old numbers.
     """
     old, name, value = _read(event)
     if not name or old is None:

@@ -106,7 +106,7 @@ def renumber_judged(event: Event, number: Mapping[int, int]) -> Event | None:
 
     Args:
         event: an event of the kind :data:`JUDGED`.
-        number: new numbers of the trials by their old ones.
+        number: new numbers of the trials by their old numbers.
     """
     judged = _parse(event)
     if judged is None or judged.number not in number:

@@ -19,9 +19,9 @@ class Metric:
     """Named quantity with its unit and, if there is an obvious one, its goal (min or max).
 
     A metric with ``words`` is categorical: its value is an index into ``words``, such as
-    ``("compute", "memory")`` for ``bottleneck``. ``part_of`` names the metric of which this one is
-    a summand. ``written`` is the unit in which the user of a study writes the metric, if it differs
-    from ``unit``.
+    ``("compute", "memory")`` for ``bottleneck``. ``part_of`` names the metric of which this metric
+    is a summand. ``written`` is the unit in which the user of a study writes the metric, if it
+    differs from ``unit``.
     """
 
     name: str

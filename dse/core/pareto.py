@@ -126,7 +126,7 @@ def hypervolume(
     For more points than :func:`most_exact` it is estimated deterministically, within about 0.1 %
     for up to nine objectives and 1 % for twelve, as measured against exact volumes of random fronts
     on a sphere and in a cube. An estimate may decrease slightly when a point is added. A volume
-    that overflows, such as that of losses of 1e200, is returned as the largest float.
+    that overflows, for example with losses of 1e200, is returned as the largest float.
 
     Source:
         Exact: moocore's implementation of Fonseca, Paquete, Lopez-Ibanez: An Improved

@@ -98,7 +98,7 @@ class Steering:
         """Return the wish with new trial numbers; ``None`` if one of its trials is not copied.
 
         Args:
-            number: new numbers of the trials by their old ones.
+            number: new numbers of the trials by their old numbers.
         """
         named = {self.first, *(n for one in self.answers for n in (one.first, one.second))}
         if not named <= number.keys():

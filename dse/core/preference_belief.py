@@ -78,7 +78,7 @@ class PreferenceBelief:
 
         Args:
             losses: the objectives of the designs; each is scaled by its range.
-            keep: rows that are candidates in any case, such as those of earlier answers.
+            keep: rows that are candidates in any case, such as the designs of earlier answers.
         """
         halves = 0.5 * losses  # halved, because the range of the largest floats overflows
         span = np.ptp(halves, axis=0)
@@ -223,7 +223,7 @@ class LearntUtility:
         self,
         losses: Floats,  # (n, m), minimised
     ) -> Floats:
-        """Return how much each design exceeds the best known one in utility, at least 0, (u, n).
+        """Return how far each design exceeds the best known design in utility, at least 0, (u, n).
 
         Losses below the ideal point count as equal to it.
         """
@@ -342,7 +342,7 @@ def _scale_utilities(
     """Return utilities, (b, n): 1 for the best acceptable design, 0 for the worst one.
 
     A design above a threshold is not acceptable: its utility is negative, and at least -1. If all
-    designs are above a threshold, those that exceed the thresholds least count as acceptable.
+    designs are above a threshold, the designs that exceed the thresholds least count as acceptable.
     """
     over = over - over.min(axis=1, keepdims=True)
     accepted = over <= 0

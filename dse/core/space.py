@@ -82,7 +82,7 @@ class DesignSpace:
                 )
 
     def are_legal(self, batch: Batch) -> Mask:
-        """Return which of n designs are legal, (n,), as :meth:`check` decides.
+        """Return which of n designs satisfy all domains, conditions and rules, (n,).
 
         Args:
             batch: designs as columns, made by :meth:`batch`.
@@ -291,7 +291,7 @@ def _groups(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> list[list[Finite]]:
-    """Return the parameters in groups that rules couple, directly or through others."""
+    """Return the parameters in groups that rules couple, directly or through other parameters."""
     root = {parameter.name: parameter.name for parameter in parameters}
 
     def find(name: str) -> str:

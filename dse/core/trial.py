@@ -127,7 +127,7 @@ class Trial:
         """Return a copy of the trial as pending, without a driver.
 
         Args:
-            attempts: number of abandoned attempts to add to those of the trial.
+            attempts: number of abandoned attempts to add to the trial's count of attempts.
         """
         return replace(
             self,
@@ -253,11 +253,11 @@ class Queue:
     """State of a study's queue of trials, as returned to a driver that requests trials to run.
 
     ``waiting`` is the number of unfinished trials that no driver holds, ``holders`` the number of
-    drivers that hold trials, and ``drivers`` the number of those that have not left. ``asker`` is
-    the driver that currently may ask the optimizer for designs, in term number ``term``; without an
-    asker, the next one's term is ``term + 1``. The last ask gave ``asked`` designs in ``ask_s``
-    seconds. ``trials`` and ``finished`` are the numbers of all and of the finished trials of the
-    study.
+    drivers that hold trials, and ``drivers`` the number of drivers that have not left the study.
+    ``asker`` is the driver that currently may ask the optimizer for designs, in term number
+    ``term``; without an asker, the next one's term is ``term + 1``. The last ask gave ``asked``
+    designs in ``ask_s`` seconds. ``trials`` and ``finished`` are the numbers of all and of the
+    finished trials of the study.
     """
 
     waiting: int = 0
@@ -311,7 +311,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Trials of a study that a reader has not seen: those finished, and those added, since."""
+    """Trials of a study that finished, and trials that were added, since a reader last read it."""
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()
@@ -351,7 +351,7 @@ class Summary:
 class History:
     """Records of a study besides its initial specification; each kind of record has its own order.
 
-    ``trials`` are sorted by number; ``order`` holds the numbers of the finished ones in the order
+    ``trials`` are sorted by number; ``order`` holds the numbers of the finished trials in the order
     of finishing.
     """
 

@@ -31,7 +31,7 @@ def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Itera
 
     Args:
         events: all events of the record, oldest first.
-        number: new numbers of the trials by their old ones.
+        number: new numbers of the trials by their old numbers.
     """
     answers = {answer.number: answer for answer in read_answers(events)}
     count = 0
@@ -63,7 +63,7 @@ def carry_user_events(
 
     Args:
         events: all events of the old record, oldest first.
-        number: numbers of the trials in the new record by their old ones.
+        number: numbers of the trials in the new record by their old numbers.
         finished: number of finished trials with which the new record begins.
     """
     own = [event for event in events if event.kind in {*USER_KINDS, JUDGED}]

@@ -85,8 +85,8 @@ def _mix_component(
 ) -> Codes:
     """Return one component of each child, copied from a parent or mixed from both.
 
-    Half the children inherit either parent's combination; in the others each value is from either
-    parent, and illegal combinations are repaired to the nearest legal one.
+    Half the children inherit either parent's combination; in the other half each value is from
+    either parent, and illegal combinations are repaired to the nearest legal one.
     """
     heads = rng.random(len(mothers)) < 0.5
     children = np.where(heads[:, None], mothers, fathers)

@@ -30,8 +30,8 @@ class Bound:
     ``names`` maps the evaluator's input names to the study's; ``factors`` holds, for each input,
     the factor that converts it to the evaluator's unit. An evaluator whose metrics depend on the
     scenario (workload case) is bound once per ``scenario``. ``needs`` are the resources that it
-    needs; an ``exclusive`` one must run alone on its machine. ``deciding`` holds those of its
-    metrics, by its own names, without which a design counts as failed; ``None`` means all of them.
+    needs; an ``exclusive`` one must run alone on its machine. ``deciding`` holds the evaluator's
+    names of the metrics without which a design counts as failed; ``None`` means all of them.
     ``separable`` holds, by the evaluator's metric names, the declarations of metrics that are
     approximately sums of terms, each over a group of parameters, by the study's names.
     """

@@ -74,7 +74,7 @@ def evaluating(task: Task, place: int) -> Iterator[None]:
 
     Args:
         task: the evaluation task of the trial.
-        place: the index of the evaluator among those of the study.
+        place: the index of the evaluator among the evaluators of the study.
     """
     if not task.folder:
         yield

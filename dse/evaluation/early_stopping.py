@@ -157,9 +157,9 @@ def rank_rows(
     """Return the trials' indices from best to worst, (n,), and a mask of the best, (n,).
 
     Trials that satisfy all limits come first, by non-dominated front and, within a front, by
-    decreasing crowding distance; then the others, by increasing violation. Ties keep their order.
-    The mask is true for the trials of the first front or, if no trial satisfies all limits, for the
-    trials of least violation.
+    decreasing crowding distance; then the other trials, by increasing violation. Ties keep their
+    order. The mask is true for the trials of the first front or, if no trial satisfies all limits,
+    for the trials of least violation.
     """
     front = np.full(len(losses), len(losses), dtype=np.int64)
     left, number = np.flatnonzero(broken <= 0), 0

@@ -1,4 +1,4 @@
-"""Machine-wide lock: exclusive measurements (timings) run alone, others concurrently."""
+"""Machine-wide lock: exclusive measurements (timings) run alone, other measurements together."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def collect_model_errors(
 ) -> Mapping[str, Sequence[ModelError]]:
     """Return the errors of modelled metrics of n finished trials, by the study's metric names.
 
-    Only pure evaluators, which start no program, are called. Metrics that are exact, and those of
+    Only pure evaluators, which start no program, are called. Metrics that are exact, and metrics of
     evaluators that state no errors, are left out.
 
     Args:

@@ -1,4 +1,4 @@
-"""Recognition of optional capabilities, which is the same in all versions of Python."""
+"""Test for optional capabilities of an object, with equal results in all versions of Python."""
 
 from __future__ import annotations
 

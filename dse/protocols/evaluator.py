@@ -38,8 +38,8 @@ class Evaluator(Protocol):
           a fault; a metric without a value for a design is NaN there, and ``Metrics.undefined`` has
           the reason.
         - It reads only the inputs that it declares.
-        - A design's fault is reported in ``Metrics.faults``; an exception is a fault of all
-          designs.
+        - A design's fault is reported in ``Metrics.faults``; an exception of ``evaluate`` counts as
+          a fault of every design of the batch.
         - A ``pure`` evaluator starts no program, runs no code that its options name, and opens no
           connection.
         - It can be pickled, and is cheap to construct: ``evaluate`` imports heavy libraries.

@@ -117,8 +117,8 @@ class AdjustsEffort(Protocol, metaclass=Capability):
     A study uses this to respect ``thinking``, the optimizer's limit on the time for suggestions.
     The class itself, not only its instances, has the attributes ``efforts`` and ``effort``. A
     further attribute ``effort_words``, a description of each level, is part of the events of
-    changes; it may be missing. Law: a suggestion depends on the present effort alone, not on those
-    of earlier suggestions.
+    changes; it may be missing. Law: a suggestion depends on the present effort alone, not on the
+    effort of earlier suggestions.
     """
 
     efforts: int
@@ -133,8 +133,8 @@ class SeeksFavourite(Protocol, metaclass=Capability):
     """Optimizer that can search for the design that a user likes best, instead of the front.
 
     A study uses it for ``dse resume NAME --toward favourite``. The class itself also has the
-    attribute. Law: a suggestion depends on the present answers alone, not on those at earlier
-    suggestions.
+    attribute. Law: a suggestion depends on the present answers alone, not on the answers at the
+    time of earlier suggestions.
     """
 
     preferences: tuple[PreferenceAnswer, ...]

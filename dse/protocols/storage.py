@@ -311,7 +311,8 @@ class SupportsSummaries(Protocol, metaclass=Capability):
     """Storage that counts the trials of a study without reading them.
 
     Laws:
-        - A damaged study has a summary that states its problem, and does not affect the others.
+        - A damaged study has a summary that states its problem, and does not affect the summaries
+          of other studies.
     """
 
     def summaries(self) -> list[Summary]:

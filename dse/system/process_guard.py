@@ -37,8 +37,8 @@ def run_mark(folder: str) -> str:
     """Return the name of the environment variable that marks programs started in a folder.
 
     Only one program runs in the folder at a time; by this mark, a later attempt finds a program
-    that an earlier one left running. A warden, which ends the programs of a process that dies, does
-    not use this mark, because the next program has it as well.
+    that an earlier attempt left running. A warden, which ends the programs of a process that dies,
+    does not use this mark, because the next program has it as well.
     """
     return f"DSE_RUN_{sha256(folder.encode()).hexdigest()[:16]}"
 
@@ -202,7 +202,7 @@ def start_program(
         words: the program and its arguments.
         warden: the warden that ends it if this process dies.
         stdin: its standard input, as for ``subprocess.Popen``.
-        cwd: its working directory; by default that of this process.
+        cwd: its working directory; by default the working directory of this process.
         env: variables to add to its environment.
 
     Raises:

@@ -101,7 +101,7 @@ class _Sources:
         """Return the list of parameters or the table column of this name; ``None`` if neither.
 
         Raises:
-            SpecError: the name is that of a table, or the table has no such column.
+            SpecError: the name is the name of a table, or the table has no such column.
         """
         if name in self.lists:
             one = self.lists[name]

@@ -47,7 +47,7 @@ def fold(function: str, arguments: Sequence[Part]) -> syntax.Node:
 
 
 def count(arguments: Sequence[Part]) -> syntax.Node:
-    """Return a formula that counts the true items, or those that equal the second argument.
+    """Return a formula that counts the true items, or the items equal to the second argument.
 
     Raises:
         SpecError: no list is given, or its items are not true or false.

@@ -19,7 +19,7 @@ class RuleGroup:
     """Group of parameters that rules couple, directly or through other parameters.
 
     ``space`` holds the group's parameters and the rules under which its combinations can be
-    counted. ``form`` holds those rules that only define a list type (order, subset, partition).
+    counted. ``form`` holds the rules that only define a list type (order, subset, partition).
     ``unruled`` is the number of combinations that satisfy ``form``, ignoring all other rules;
     ``None`` if it cannot be counted.
     """

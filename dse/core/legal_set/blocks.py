@@ -23,7 +23,7 @@ _TRIED_ROWS = 16_384
 class ParameterBlock:
     """Coupled parameters, by index in their group, and their allowed value combinations.
 
-    The group is the set of parameters that rules couple, directly or through others.
+    The group is the set of parameters that rules couple, directly or through other parameters.
     """
 
     places: tuple[int, ...]

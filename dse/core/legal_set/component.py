@@ -38,7 +38,7 @@ Graph = Diagram | Orders | RelaxedBudget
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """Parameters coupled by rules, directly or through others, with their legal combinations.
+    """Parameters that rules couple, directly or indirectly, with their legal combinations.
 
     A combination of the k parameters is a row of codes: indices into the domains, -1 for inactive.
     ``order`` holds the indices of the parameters in enumeration order. ``table`` holds all

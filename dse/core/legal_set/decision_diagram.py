@@ -75,9 +75,8 @@ class Step:
 class Diagram:
     """Ranked set of the legal combinations of some parameters, in lexicographic order.
 
-    The order is that of the layers, each of which sets one parameter: ``order`` holds, for each
-    layer, the index of its parameter in a combination. A rank is the index of a combination in this
-    order.
+    The order follows the layers, each of which sets one parameter: ``order`` holds, for each layer,
+    the index of its parameter in a combination. A rank is the index of a combination in this order.
     """
 
     def __init__(self, layers: Sequence[Layer], order: Sequence[int]) -> None:

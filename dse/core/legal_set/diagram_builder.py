@@ -86,7 +86,7 @@ def grown(
         conditions: activity condition of each parameter that has one.
         constraints: the rules between the parameters.
         share: number by which both limits on the number of edges are divided.
-        most_tried: most edges tried at one parameter, including those that rules forbid.
+        most_tried: most edges tried at one parameter, including edges that rules forbid.
 
     Raises:
         TooWideError: a layer has more than :data:`MAX_EDGES` edges, or all layers together have

@@ -1,8 +1,9 @@
 """Legal set of a space: counting, enumeration, uniform sampling, indexing and neighbours.
 
-The graph of "some rule reads both" splits the parameters into independent components. Each is
-solved on its own (:mod:`dse.core.legal_set.component`); the legal set is their product, so the
-count is a product, an index is a mixed-radix number, and sampling draws from each component.
+The graph of "some rule reads both" splits the parameters into independent components. Each
+component is solved separately (:mod:`dse.core.legal_set.component`); the legal set is their
+product, so the count is a product, an index is a mixed-radix number, and sampling draws from each
+component.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _MOST_SINGLES = 4_000
 
 
 def near(component: Component, row: Codes) -> Codes:
-    """Return the legal combinations nearest to ``row``: those with one or two changed values.
+    """Return the legal combinations nearest to ``row``, with one or two changed values.
 
     Under ``tp * pp * dp == gpus`` no parameter can change alone, so two change together. In a
     component too large to search, a few hundred random changes are tried instead.
@@ -124,7 +124,7 @@ def _nearest_in(component: Component, rows: Codes, wanted: Codes) -> Codes:
 
 
 def _near_by_trial(component: Component, row: Codes) -> Codes:
-    """Return legal variants of ``row``: all with one change, and random ones with 2 to 4."""
+    """Return legal variants of ``row``: all with one change, and random variants with 2 to 4."""
     rng = np.random.default_rng(zlib.crc32(row.tobytes()))
     lows = [-1 if name in component.conditions else 0 for name in component.names]
     highs = [len(parameter.values) for parameter in component.parameters]

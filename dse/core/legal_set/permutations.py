@@ -117,7 +117,7 @@ class Orders:
         costs: Sequence[Floats],
         most: float,
     ) -> Codes | None:
-        """Return the least-cost permutation and those that differ in up to ``most`` positions.
+        """Return the least-cost permutation and all that differ from it in at most ``most`` places.
 
         Args:
             costs: for each position an array, (items + 1,): 0 for the item that the least-cost

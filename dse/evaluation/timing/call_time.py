@@ -105,9 +105,9 @@ def time_call(
     core or more in the surrounding quarter of a second; a disturbed reading is repeated. After a
     quarter of ``limit_s`` of disturbed readings, disturbed readings are used, too.
 
-    Processor time of other processes that work for the call, such as those of a server, counts as
-    other load. Garbage collection is off meanwhile. The timing takes a quarter of a second at
-    least, or ``limit_s`` if that is shorter.
+    Processor time of other processes that work for the call, such as a server, counts as other
+    load. Garbage collection is off meanwhile. The timing takes a quarter of a second at least, or
+    ``limit_s`` if that is shorter.
 
     Args:
         call: the code; its result is dropped.

@@ -29,7 +29,7 @@ def find_counters(powercap: Path = _POWERCAP) -> tuple[EnergyCounter, ...]:
     """Return the counters that can be read: one per processor package, one per NVIDIA device.
 
     Most virtual machines have no such counters, and on many systems only the administrator may read
-    those of RAPL. A counter covers all programs on its package or device.
+    the counters of RAPL. A counter covers all programs on its package or device.
 
     Source:
         Linux, Documentation/power/powercap/powercap.rst: energy_uj, max_energy_range_uj. NVML API

@@ -28,7 +28,7 @@ class MedianInterval:
         return reach / self.median if self.median else math.inf * reach if reach else 0.0
 
     def spanning(self, other: MedianInterval) -> MedianInterval:
-        """Return the interval widened so that it contains another one; the median stays."""
+        """Return the interval, widened to contain another interval; the median is unchanged."""
         return MedianInterval(
             median=self.median, low=min(self.low, other.low), high=max(self.high, other.high)
         )

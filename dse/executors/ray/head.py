@@ -21,7 +21,7 @@ class RayHead:
     """Head node of a Ray cluster, probed by a TCP connection before each request.
 
     If the head does not respond at the start, it is not probed later: a driver (process that runs a
-    study) that joined through another address may not be able to reach this one.
+    study) that joined through another address may not be able to reach this address.
 
     Args:
         address: ``host:port`` or ``ray://host:port``.

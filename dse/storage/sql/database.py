@@ -103,8 +103,8 @@ class Database:
     def taking(self, study: str) -> Iterator[Connection]:
         """Open a write transaction that locks only the rows it changes, not the study.
 
-        SQLite has only one writer, so there it is the same as :meth:`writing`. ``study`` is named
-        in error messages.
+        SQLite has only one writer, so there the transaction locks the entire database. ``study`` is
+        named in error messages.
         """
         writer = self._engine.execution_options(dse_writes=True)
         with self._translate_errors(study), writer.begin() as connection:

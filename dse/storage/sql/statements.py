@@ -197,7 +197,7 @@ def fetch_by_number(connection: Connection, study: Study, numbers: Iterable[int]
 
 
 def everything(connection: Connection, study: Study) -> Trials:
-    """Return all trials by number; finished ones are read from compressed pages, if written.
+    """Return all trials by number; finished trials are read from compressed pages, if written.
 
     Raises:
         StorageError: a trial is damaged or missing.
