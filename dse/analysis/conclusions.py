@@ -67,7 +67,7 @@ def claims(
 ) -> tuple[Conclusion, ...]:
     """Test every pair of groups by every indicator; correct the p-values for multiple testing.
 
-    Groups with the same seeds are tested in pairs of runs (Wilcoxon signed-rank test), others
+    Groups with the same seeds are tested in pairs of runs (Wilcoxon signed-rank test), other groups
     unpaired (Mann-Whitney U test). Holm's correction covers all tests together.
 
     Args:
