@@ -180,8 +180,8 @@ def find_alike(
 
     Args:
         values: the k objectives that have errors, (n, k).
-        stderr_of_difference: returns the standard error of each design's difference from that of a
-            row in all m objectives, (n, m).
+        stderr_of_difference: returns the standard error of each design's difference from the
+            design of a given row, in all m objectives, (n, m).
         depends: which of the objectives have errors, (m,).
     """
     if len(values) > _MOST_COMPARED or not depends.any():

@@ -99,7 +99,7 @@ class AskCoordinator:
 
     @property
     def shares(self) -> bool:
-        """Whether other drivers work on the study, or some driver holds the asker's role."""
+        """Whether other drivers work on the study, or any holds the right to add designs."""
         return self._others > 0 or self._queue.asker is not None
 
     @property
@@ -156,12 +156,12 @@ class AskCoordinator:
         return self._lookahead.count(self._queue, own=own, holds=holds, lost=lost)
 
     def is_free(self) -> bool:
-        """Return whether the asker's role is free or held by this driver or a lost one."""
+        """Return whether no other live driver holds the right to add designs."""
         asker = self._queue.asker
         return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
 
     def begin(self) -> bool:
-        """Acquire the asker's role if needed; return false if another driver was faster."""
+        """Acquire the right to add designs if needed; return false if another driver was faster."""
         if self._storage is None or not self.shares or self.term is not None:
             return True
         term = self._queue.term
@@ -172,13 +172,13 @@ class AskCoordinator:
         return True
 
     def end(self) -> None:
-        """End the turn of this driver as the asker without having added designs."""
+        """Release this driver's right to add designs, if it holds it, without having added any."""
         if self._storage is not None and self.term is not None:
             self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
-        """Note that new designs were stored, which ended this driver's term as asker.
+        """Note that new designs were stored, which ended this driver's right to add designs.
 
         Args:
             asked: number of designs stored.
@@ -200,7 +200,7 @@ class AskCoordinator:
     def note_overtaken(self) -> None:
         """Update the state after the storage rejected designs as outdated.
 
-        The driver keeps its term if it is still the asker.
+        The driver keeps the right to add designs if the storage still assigns it to this driver.
         """
         if self._storage is None:
             return

@@ -290,7 +290,7 @@ class Lease:
     def was_blind(self) -> bool:
         """Return whether this driver's own heartbeats were late since the last call.
 
-        Other drivers may then have considered this one lost and claimed its trials.
+        Other drivers may then have considered this driver lost and claimed its trials.
         """
         since, self._asked_blind = self._asked_blind, self._blind_until
         return self._unanswered_late() or since != self._blind_until

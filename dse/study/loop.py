@@ -204,7 +204,8 @@ class Loop:
     def _ask(self) -> str:
         """Ask for new designs if any driver needs some; return why the study ends, else ``''``.
 
-        The loop is idle if this driver needs designs while another driver has the asker's role.
+        The loop is idle if this driver needs designs while another driver holds the right to
+        add designs.
         """
         while True:
             own = self._count_own()

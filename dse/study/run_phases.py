@@ -156,7 +156,7 @@ class StudyRun:
             yield
 
     def _check_weights(self) -> None:
-        """Raise StudyError if models were trained to other weights than those of the study."""
+        """Raise StudyError if a model's weights differ from those with which the study began."""
         drivers = sorted(self._retrying.drivers(self.name), key=lambda one: one.id)
         here = read_weights([one for one in drivers if one.id == self._lease.id], None)
         if here:
@@ -354,7 +354,7 @@ class StudyRun:
         return self._retrying.events(self.name)
 
     def _note(self, event: Event) -> None:
-        """Record the event unless an equal one is in the record already."""
+        """Record the event unless the record contains an equal event already."""
         if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
             self._retrying.record(self.name, [event])
 

@@ -128,7 +128,7 @@ def _step_from_best(
     taken: Collection[Design],
     rng: np.random.Generator,
 ) -> list[Design]:
-    """Return new designs among ``count`` mutants of the ``best``: those not ``taken``."""
+    """Return those of ``count`` mutants of the ``best`` designs that are not ``taken``."""
     starts = np.arange(count) % len(best)
     return unseen(mutate_designs(problem.space, problem.space.batch(best).take(starts), rng), taken)
 

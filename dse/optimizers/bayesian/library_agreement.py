@@ -212,7 +212,7 @@ def _done(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _permutations(size: int, rng: np.random.Generator) -> Ints:
-    """Return permutations of n designs, (b, n); the first one is the identity."""
+    """Return permutations of n designs, (b, n); the first permutation is the identity."""
     if math.factorial(min(size, _MOST)) <= _ORDERS:
         return np.array(list(itertools.permutations(range(size))))
     drawn = rng.permuted(np.tile(np.arange(size), (_ORDERS, 1)), axis=1)
