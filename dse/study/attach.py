@@ -44,8 +44,9 @@ def attach_found(study: StudyEngine, found: Sequence[ExternalTrial], *, source: 
 
     Raises:
         StudyError: no result can be attached, the study's evaluators or its specification have
-            changed since it was begun, its models cannot run here, its optimizer evaluates designs
-            at several fidelities, or other processes keep adding trials.
+            changed since it was begun, it is not trusted and its models start programs, its models
+            or its optimizer cannot run here, its optimizer evaluates designs at several fidelities,
+            or other processes keep adding trials.
     """
     _check(study)
     problem = study.problem
@@ -72,9 +73,10 @@ def attach_results(study: StudyEngine, results: Sequence[Taken], *, source: str)
 
     Raises:
         StudyError: a trial has one of the designs already, a measured metric is missing, the
-            study's evaluators or its specification have changed since it was begun, its models
-            cannot run here, its optimizer evaluates designs at several fidelities, or other
-            processes keep adding trials.
+            study's evaluators or its specification have changed since it was begun, it is not
+            trusted and its models start programs, its models or its optimizer cannot run here, its
+            optimizer evaluates designs at several fidelities, or other processes keep adding
+            trials.
     """
     _check(study)
     needed = study.problem.measured

@@ -184,7 +184,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """Losses of designs, (n, m): ``free`` ones need no measurement, ``open`` ones need one."""
+    """Losses of designs, (n, m), with masks of the designs that are known and not known."""
 
     losses: Floats
     free: Mask

@@ -95,7 +95,7 @@ class PriorMeanPredictor:
         return PriorMeanPredictor(process=process, warp=warp, slope=slope, densities=densities)
 
     def is_better_than(self, plain: Predictor) -> bool:
-        """Return whether the model fits better than ``plain``, or measurements are still few.
+        """Return whether the model fits as well as ``plain``, or measurements are still few.
 
         If the slope is 0, the prior mean has no effect, and the result is false.
         """
