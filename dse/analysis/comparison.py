@@ -49,10 +49,10 @@ class Result:
 
     ``totals`` is the amount spent by currency (measurements, trials, seconds, cost). ``values`` are
     the indicators of its front at the budget of the comparison, ``final`` those of its final front;
-    a distance is infinite if the front is empty. ``share`` is the fraction of the points of the
-    joint front of all studies that this study found; a point found by several studies counts for
-    each of them. ``to`` is the amount spent, by currency, until the hypervolume reached each of the
-    fractions :data:`SHARES` of the best final hypervolume; ``None`` if it never did.
+    a distance indicator is infinite if the front is empty. ``share`` is the fraction of the points
+    of the joint front of all studies that this study found; a point found by several studies counts
+    for each of them. ``to`` is the amount spent, by currency, until the hypervolume reached each of
+    the fractions :data:`SHARES` of the best final hypervolume; ``None`` if it never did.
     """
 
     name: str
@@ -85,7 +85,8 @@ class GroupResult:
 
         Args:
             currency: the unit of the amount.
-            place: index of the hypervolume in :data:`SHARES`, as a fraction of the best final one.
+            place: index of the hypervolume in :data:`SHARES`, as a fraction of the best final
+                hypervolume.
         """
         spent = [one.to[currency][place] for one in self.results]
         reached = sum(one is not None for one in spent)
@@ -287,5 +288,5 @@ def shortfalls(comparison: ComparisonResult, share: float) -> list[str]:
 
 
 def _counts(claim: Conclusion, family: int) -> bool:
-    """Return whether a difference is significant, or the runs are too few for any to be so."""
+    """Return whether a difference is significant, or too few runs make significance impossible."""
     return claim.better == claim.first or claim.least * family > LEVEL

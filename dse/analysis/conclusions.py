@@ -67,7 +67,7 @@ def claims(
 ) -> tuple[Conclusion, ...]:
     """Test every pair of groups by every indicator; correct the p-values for multiple testing.
 
-    Groups with the same seeds are tested in pairs of runs (Wilcoxon signed-rank test), others
+    Groups with the same seeds are tested in pairs of runs (Wilcoxon signed-rank test), other groups
     unpaired (Mann-Whitney U test). Holm's correction covers all tests together.
 
     Args:
@@ -123,7 +123,7 @@ def _in_order(group: RunGroup, values: Floats) -> Floats:
 
 
 def _finite(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Replace infinite values by a finite one that is worse than all others, for rank tests."""
+    """Replace infinite values by a finite value that is worse than all others, for rank tests."""
     every = np.concatenate([first, second])
     known = every[np.isfinite(every)]
     worst = float(known.max() + np.ptp(known) + 1.0) if len(known) else 1.0

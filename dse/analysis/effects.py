@@ -53,8 +53,8 @@ class Effect:
     """Main effect of one parameter on a metric.
 
     ``share`` is the share of the metric's variance that this parameter explains beyond the main
-    effects of all others; ``None`` if it is confounded with them. ``span`` is the difference
-    between the highest and the lowest level mean.
+    effects of all other parameters; ``None`` if it is confounded with them. ``span`` is the
+    difference between the highest and the lowest level mean.
     """
 
     parameter: str
@@ -76,9 +76,9 @@ class Effects:
     """Effects of all parameters on one metric, largest first.
 
     ``additive`` is the share of the variance that all main effects explain together. ``of`` is the
-    number of trials that have the metric, and ``trials`` the number of those used in the fit; if it
-    is smaller, they are a sample drawn with ``seed``. ``left_out`` are parameters with too many
-    levels for the fit, ``unpaired`` those with too many levels for interactions.
+    number of trials that have the metric, and ``trials`` the number of these used in the fit; if it
+    is smaller, the trials used are a sample drawn with ``seed``. ``left_out`` are parameters with
+    too many levels for the fit, ``unpaired`` parameters with too many levels for interactions.
     """
 
     name: str
@@ -106,9 +106,9 @@ def estimate_effects(
     """Estimate main effects and two-factor interactions on metrics and objectives.
 
     On a balanced full factorial this is the classical analysis of variance. On incomplete designs
-    (constraints, fractions) each share is that explained beyond the main effects of all other
-    parameters (type II sums of squares). If there are more trials than can be fitted in some ten
-    seconds, a uniform sample is drawn with the study's seed.
+    (constraints, fractions) each share is the variance explained beyond the main effects of all
+    other parameters (type II sums of squares). If there are more trials than can be fitted in some
+    ten seconds, a uniform sample is drawn with the study's seed.
 
     Args:
         problem: the study's problem.

@@ -28,10 +28,10 @@ class IntervalRow:
     Args:
         trial: number of the trial.
         width: half of the interval of each objective, as a share of its value: two standard errors;
-            0 for an objective without an error of a model, ``None`` if it is unknown.
-        origin: where each error was measured, the weakest of its metrics; empty without an error.
+            0 for an objective without an error of a model, ``None`` if its error is unknown.
+        origin: for each objective, the weakest origin of its metrics' errors; empty without errors.
         groups: the groups of measurements that show the errors.
-        alike: numbers of the other trials that cannot be distinguished from it.
+        alike: numbers of the other trials that cannot be distinguished from this design.
     """
 
     trial: int
@@ -77,7 +77,7 @@ def find_intervals(
     Args:
         problem: the objectives and limits.
         trials: the designs, all with finite objectives.
-        errors: the errors of their metrics by name, each (n,).
+        errors: the errors of the designs' metrics by name, each (n,).
     """
     names = sorted(problem.asked & errors.keys())
     if not trials or not any(one.expression.names & set(names) for one in problem.objectives):

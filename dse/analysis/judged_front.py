@@ -30,10 +30,10 @@ class JudgedRow:
         stderr: their standard errors; 0 for an objective that does not depend on the test split,
             ``None`` if unknown.
         feasible: whether it keeps all limits on the test split.
-        alike: numbers of the other trials that cannot be distinguished from it: in each objective
-            that depends on the test split they differ by at most two standard errors of the
-            difference.
-        fault: why it could not be measured; empty if it was.
+        alike: numbers of the other trials that cannot be distinguished from this trial: in each
+            objective that depends on the test split they differ by at most two standard errors of
+            the difference.
+        fault: why the trial could not be measured; empty if it was measured.
     """
 
     trial: int
@@ -180,8 +180,8 @@ def find_alike(
 
     Args:
         values: the k objectives that have errors, (n, k).
-        stderr_of_difference: returns the standard error of each design's difference from that of a
-            row in all m objectives, (n, m).
+        stderr_of_difference: returns the standard error of each design's difference from the
+            design of a given row, in all m objectives, (n, m).
         depends: which of the objectives have errors, (m,).
     """
     if len(values) > _MOST_COMPARED or not depends.any():

@@ -1,4 +1,4 @@
-"""Analysis of limits on metrics: the trials that each one rejects, and the gain if relaxed."""
+"""Analysis of limits on metrics: the trials that each limit rejects, the gain of relaxing it."""
 
 from __future__ import annotations
 

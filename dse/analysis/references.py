@@ -105,7 +105,10 @@ class ReferenceSet:
         }
 
     def needed(self, course: FrontHistory, level: float) -> int | None:
-        """Return the number of newcomers until a hypervolume is reached; ``None`` if never."""
+        """Return the number of newcomers until a hypervolume is reached; ``None`` if never.
+
+        A newcomer is a trial that enters the front when it finishes.
+        """
         low, high = 0, len(course.rows)
         if self._volume(course.front(high)) < level:
             return None

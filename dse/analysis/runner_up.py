@@ -31,7 +31,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """Compared design with its metrics and losses; ``number`` is its trial's, if it has one."""
+    """Compared design with its metrics and losses; ``number`` is its trial's number, if any."""
 
     design: Design
     metrics: Mapping[str, float]

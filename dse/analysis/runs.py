@@ -134,8 +134,8 @@ class FrontHistory:
 def currencies(runs: Iterable[Run]) -> tuple[Currency, ...]:
     """Return the budget currencies in which all these runs can be compared.
 
-    The first is ``measurements`` if any run made some, otherwise ``trials``; ``cost`` is included
-    if all runs have a price.
+    The first is ``measurements`` if any run made a measurement, otherwise ``trials``; ``cost`` is
+    included if all runs have a price.
     """
     held = list(runs)
     counted: Currency = "measurements" if any(run.measured.any() for run in held) else "trials"

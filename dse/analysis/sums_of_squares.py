@@ -160,7 +160,7 @@ class CountedFit:
         return bool(np.allclose(taken, wanted, atol=_ALIASED))
 
     def _explain_aliased_columns(self, own: slice) -> SumOfSquares:
-        """Return a factor's sum of squares beyond all others if some of its columns are aliased.
+        """Return a factor's sum of squares beyond other factors if some of its columns are aliased.
 
         The other factors' columns are projected out of the factor's columns.
         """

@@ -76,9 +76,9 @@ def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
 
 
 def _without_ties(losses: Floats, places: Ints) -> Ints:
-    """Return the indices ``places`` of front points, without those that tie in one objective.
+    """Return the indices ``places`` of front points, without points that tie in one objective.
 
-    Of two neighbours that tie, the better in the other objective is kept.
+    Of two neighbours that tie, the point that is better in the other objective is kept.
     """
     sizes = np.abs(losses[places]).max(axis=0, initial=0.0).tolist()
     kept: list[int] = []

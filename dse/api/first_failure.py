@@ -23,7 +23,7 @@ class FirstFailure:
         on_error: ``raise``, or ``keep`` to only store failed trials.
 
     Raises:
-        SpecError: ``on_error`` is neither.
+        SpecError: ``on_error`` is neither ``raise`` nor ``keep``.
     """
 
     def __init__(self, study: engine.StudyEngine, on_error: OnError) -> None:

@@ -118,8 +118,9 @@ def load_study(
         optimizer: the class, function or object of its optimizer, if a program defined it.
 
     Raises:
-        StudyError: there is no such study, a function has changed, or its optimizer is another one.
-        SpecError: ``optimizer`` is no class, function or object that can be one.
+        StudyError: there is no such study, a function has changed, or the study has another
+            optimizer.
+        SpecError: ``optimizer`` is no class, function or object that can be an optimizer.
     """
     objects: dict[str, Any] = {}
     if evaluators:

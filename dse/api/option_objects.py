@@ -27,7 +27,7 @@ def name_objects(name: str, entry: Mapping[str, Any]) -> tuple[Mapping[str, Any]
         The entry with strings such as ``given:quality.model``, and the objects by these strings.
 
     Raises:
-        PluginError: the entry has objects, and there is no such evaluator.
+        PluginError: the entry has objects, and names an evaluator plug-in that does not exist.
     """
     odd = [key for key, value in entry.items() if not _is_plain(value)]
     if not odd or "use" not in entry:

@@ -36,7 +36,7 @@ class CopiedOptimizer:
             self.expected_gain: float | None = None
 
     def __call__(self, problem: Problem) -> Optimizer:
-        """Return a copy; the problem is ignored, as the object was constructed with its own."""
+        """Return a copy; ``problem`` is ignored, as the object was constructed with its own."""
         del problem
         return _copy_optimizer(self._original)
 
@@ -49,7 +49,7 @@ def optimizer_entry(given: Any) -> tuple[str | Mapping[str, Any], dict[str, Fact
             ``use`` and its options.
 
     Raises:
-        SpecError: it is none of these, or options accompany an object.
+        SpecError: ``given`` is none of these, or options accompany an object.
         PluginError: an object cannot be copied.
     """
     options = {key: value for key, value in given.items() if key != "use"} if _is_map(given) else {}
@@ -78,7 +78,7 @@ def name_optimizers(given: Sequence[Given]) -> tuple[list[str], dict[str, Factor
         given: names of plug-ins, classes, functions or objects.
 
     Raises:
-        SpecError: one of them is no optimizer, or two have the same name.
+        SpecError: a value in ``given`` is no optimizer, or two optimizers have the same name.
         PluginError: an object cannot be copied.
     """
     uses: list[str] = []

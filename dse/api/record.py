@@ -83,7 +83,7 @@ class StudyRecord:
 
         Args:
             on_progress: called with the number of asks (optimizer calls) replayed so far and the
-                number of all.
+                total number.
             sample: the number of asks to replay, spread evenly over the record; default: all.
             seed: the random seed of the sample.
 
@@ -109,7 +109,7 @@ class StudyRecord:
             with_machine: include the names of hosts, users and folders.
 
         Raises:
-            StorageError: the file cannot be written, or has another suffix.
+            StorageError: the file cannot be written, or has none of these suffixes.
         """
         return write_study_export(self._study, Path(file), name=name, with_machine=with_machine)
 
@@ -135,8 +135,8 @@ class StudyRecord:
     ) -> CarriedOver:
         """Create a study with a changed space that starts with the trials of this study.
 
-        Trials that are legal in the new space count as its own; the others are marked as outside
-        the space and serve only to train surrogates. This study is not changed.
+        Trials that are legal in the new space count as trials of the new study; other trials are
+        marked as outside the space and serve only to train surrogates. This study is not changed.
 
         Args:
             file: the study file with the new space.

@@ -78,16 +78,16 @@ def import_study(
 
 
 def merge(*studies: Study | str, name: str, storage: str | Storage | None = None) -> Joined:
-    """Create a study with the finished trials of several; its definition is the first one's.
+    """Create a study, defined as the first of several studies, with the finished trials of all.
 
     The spaces and evaluators of the studies must be the same. The imported trials do not count
-    towards a budget. The new study is stored in the storage of the first one.
+    towards a budget. The new study is stored in the storage of the first study.
 
     Example:
         ``merge("monday", "tuesday", name="both")``
 
     Args:
-        studies: studies, or names of stored ones.
+        studies: studies, or names of stored studies.
         name: the new study's name.
         storage: the storage, or its URL, in which names are looked up.
 

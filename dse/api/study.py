@@ -143,8 +143,8 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
                 needed only to run it.
 
         Raises:
-            StudyError: there is no such study, a function has changed, or the optimizer is
-                another one.
+            StudyError: there is no such study, a function has changed, or the study has another
+                optimizer.
         """
         from dse.api.open import load_study
 
@@ -196,7 +196,7 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
             min_improvement: stop when the expected relative gain in hypervolume is lower:
                 ``"0.1 %"``.
             gap: stop when the front misses at most this share of the hypervolume: ``"1 %"``.
-            confidence: probability with which the gap is such a bound; default: 90 %.
+            confidence: probability with which ``gap`` bounds the missing share; default: 90 %.
             executor: an executor that replaces the study's: ``"processes"``.
             workers: the number of concurrent evaluations.
             on_finished: called with each trial when it is stored.

@@ -75,14 +75,14 @@ class StudyChoices:
     ) -> Favourite:
         """Ask which of two designs is better, at most ``questions`` times; return the favourite.
 
-        Each answer is stored in the study at once. It stops by itself once the favourite is clear.
+        Each answer is stored in the study at once. The questions end once the favourite is clear.
 
         Example:
             ``study.choose(lambda a, b: "first" if a.metrics["cost"] < 5 else "second").trial``
 
         Args:
-            answer: called with two trials of the front; returns which of them is better, or
-                ``None`` to skip the pair.
+            answer: called with two trials of the front; returns which of them is better
+                (``"first"``, ``"second"`` or ``"equal"``), or ``None`` to skip the pair.
             questions: the maximum number of questions.
 
         Returns:
@@ -91,7 +91,7 @@ class StudyChoices:
 
         Raises:
             StudyError: the study has fewer than two objectives, or no feasible trial.
-            SpecError: ``answer`` returns something else.
+            SpecError: ``answer`` returns none of these values.
         """
         from dse.services.studies.recorded_preferences import ask_preferences
 

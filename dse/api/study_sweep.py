@@ -46,8 +46,8 @@ def sweep(
 ) -> Comparison:
     """Run a study with every optimizer and every seed, and compare the optimizers.
 
-    The studies are named NAME.OPTIMIZER.SEED. Finished ones are not run again, and an interrupted
-    one is continued: after an interrupt, call it again.
+    The studies are named NAME.OPTIMIZER.SEED. Finished studies are not run again, and an
+    interrupted study is continued: after an interrupt, call it again.
 
     Example:
         ``sweep("study.yaml", optimizers=["auto", "tpe"], seeds=10, measurements=40)``

@@ -43,7 +43,7 @@ class ReportedResult:
         """Return the validated result: metrics, or the reason of a failure or infeasibility.
 
         Raises:
-            SpecError: none or several of the three are given, or a value is not finite.
+            SpecError: none or several of these are given, or a value is not finite.
         """
         if metrics is not None:  # with metrics, an empty reason is ignored: failed=message or ""
             failed, infeasible = failed or None, infeasible or None
@@ -142,7 +142,7 @@ def _pair(name: str, given: Any) -> tuple[float, float | None]:
 
 
 def _number(given: Any) -> float | None:
-    """Return a finite number as a float; ``None`` for others, also for strings and booleans."""
+    """Return a finite number as a float; ``None`` for other values, also strings and booleans."""
     if isinstance(given, str | bytes | bool | np.bool_):
         return None
     try:

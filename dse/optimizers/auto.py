@@ -119,10 +119,10 @@ def _surrogate(problem: Problem, why: str) -> OptimizerChoice:
 
 
 def _reason(measurements: int | None, cost_s: float | None) -> str:
-    """Return as text why few measurements are assumed: the budget, or the time of the first one.
+    """Return why few measurements are assumed: by the budget, or by the first one's duration.
 
-    If a measurement is cheaper than a suggestion, the text states this, since then the budget alone
-    decides.
+    If a measurement is cheaper than a suggestion, the text states this, because the budget is then
+    the only reason.
     """
     took = "" if cost_s is None else f"the first measurement took {_time(cost_s)}"
     if measurements is None:

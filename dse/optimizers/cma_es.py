@@ -138,7 +138,8 @@ class CmaEs:
     def _name(self, point: Floats) -> dict[str, float | int | str]:
         """Return a point of the unit cube as values by parameter.
 
-        A real parameter has its position in its range, 0 to 1, any other one the rank of its value.
+        A real parameter has its position in its range, 0 to 1, any other parameter the rank of its
+        value.
         """
         return {
             name: float(share) if isinstance(one, Real) else round(share * _steps_of(one))

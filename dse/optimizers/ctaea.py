@@ -108,8 +108,8 @@ class TwoArchives:
     def _winners(self, archive: Ints, count: int, rng: np.random.Generator) -> Ints:
         """Return the winners of ``count`` random binary tournaments in an archive, (count,).
 
-        A feasible entrant beats an infeasible one, and a feasible one that dominates another beats
-        it; otherwise the winner is random.
+        A feasible entrant beats an infeasible entrant, and a feasible entrant that dominates the
+        other one beats it; otherwise the winner is random.
         """
         one, other = (archive[places] for places in entrants(len(archive), count, rng))
         heads = rng.random(count) < 0.5
@@ -144,7 +144,8 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
     def converged(self, places: Ints, rng: np.random.Generator) -> Ints:
         """Return the members of the new convergence archive, feasible designs first.
 
-        The least violating ones follow. The archive has at most one member per reference direction.
+        Infeasible designs of least violation follow. The archive has at most one member per
+        reference direction.
         """
         if len(places) <= len(self.ref_dirs):
             return places

@@ -103,7 +103,8 @@ class Decompose:
 def find_exact_front(problem: Problem) -> Decomposed:
     """Return the exact front of a problem that decomposes into independent parameter groups.
 
-    See :func:`~dse.optimizers.exact.separable_groups.cannot`.
+    The function :func:`~dse.optimizers.exact.separable_groups.cannot` states whether a problem
+    decomposes.
 
     Raises:
         StudyError: too many combinations are left to compare, or no design can exist.

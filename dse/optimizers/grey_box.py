@@ -381,8 +381,8 @@ class GreyBox:
 
         A Gaussian process that is wrong in a region is often overconfident there. With wider
         deviations, the next measurement goes to regions where the gain is large only if the model
-        is wrong. They are wider at every other measurement if the gain is small, and at each one if
-        it is negligible.
+        is wrong. They are wider at every other measurement if the gain is small, and at each
+        measurement if it is negligible.
         """
         if gain <= _DULL * size:
             return _BOLD**2

@@ -120,7 +120,7 @@ class Ladder:
     def _prices(self) -> tuple[float, float]:
         """Return the mean evaluation times of a screening and of a promotion, in seconds.
 
-        A screening is an evaluation at low fidelity, a promotion one at a higher fidelity.
+        A screening is an evaluation at low fidelity, a promotion is one at a higher fidelity.
         """
         screened = [t for t in self._finished if t.state is State.SCREENED and t.measured]
         designs = {trial.design for trial in screened}

@@ -63,8 +63,9 @@ class AskCoordinator:
         clock: the clock for waits and intervals.
         inherit: records the failed attempts of trials taken from lost drivers; returns the trials
             to run.
-        below: only trials with lower numbers are taken.
-        lingers: whether the driver waits for others, and takes their trials.
+        below: number of a trial; only trials with lower numbers are taken from the queue.
+        lingers: whether the driver waits for other drivers, and takes trials from the queue that
+            they share.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class AskCoordinator:
 
     @property
     def shares(self) -> bool:
-        """Whether other drivers work on the study, or some driver holds the asker's role."""
+        """Whether other drivers work on the study, or any holds the right to add designs."""
         return self._others > 0 or self._queue.asker is not None
 
     @property
@@ -143,10 +144,10 @@ class AskCoordinator:
         return self._inherit(taken) if taken.trials else []
 
     def count_ahead(self, own: int, *, holds: bool) -> int:
-        """Return how many designs to request in addition, which other drivers will evaluate.
+        """Return how many further designs to request, for evaluation by other drivers.
 
         Args:
-            own: number of designs that the driver asks for itself.
+            own: number of designs that the driver requests for its own evaluation.
             holds: whether the driver has a trial to evaluate already.
         """
         if self._storage is None or not self.shares or not self._lingers:
@@ -155,12 +156,12 @@ class AskCoordinator:
         return self._lookahead.count(self._queue, own=own, holds=holds, lost=lost)
 
     def is_free(self) -> bool:
-        """Return whether the asker's role is free or held by this driver or a lost one."""
+        """Return whether no other live driver holds the right to add designs."""
         asker = self._queue.asker
         return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
 
     def begin(self) -> bool:
-        """Acquire the asker's role if needed; return false if another driver was faster."""
+        """Acquire the right to add designs if needed; return false if another driver was faster."""
         if self._storage is None or not self.shares or self.term is not None:
             return True
         term = self._queue.term
@@ -171,18 +172,18 @@ class AskCoordinator:
         return True
 
     def end(self) -> None:
-        """End the turn of this driver as the asker without having added designs."""
+        """Release this driver's right to add designs, if it holds it, without having added any."""
         if self._storage is not None and self.term is not None:
             self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
-        """Note that new designs were stored, which ended this driver's term as asker.
+        """Note that new designs were stored, which ended this driver's right to add designs.
 
         Args:
             asked: number of designs stored.
-            ahead: number of those left in the queue for any driver.
-            ask_s: seconds that the optimizer took for them.
+            ahead: number of these designs that are left in the queue for any driver.
+            ask_s: seconds that the optimizer took to suggest the designs.
         """
         queue = self._queue
         self._vain = 0
@@ -199,7 +200,7 @@ class AskCoordinator:
     def note_overtaken(self) -> None:
         """Update the state after the storage rejected designs as outdated.
 
-        The driver keeps its term if it is still the asker.
+        The driver keeps the right to add designs if the storage still assigns it to this driver.
         """
         if self._storage is None:
             return
@@ -217,7 +218,7 @@ class AskCoordinator:
         return self._queue.drivers - 1 - len(self._lease.lost)
 
     def _look(self) -> bool:
-        """Check the other drivers' leases if a check is due; return whether one was made."""
+        """Check the other drivers' leases if a check is due; return whether a check was made."""
         now_s = self._clock.now_s()
         if now_s < self._look_at_s:
             return False
@@ -295,13 +296,13 @@ class InformedOptimizer:
         return designs
 
     def note(self, *events: Event) -> None:
-        """Add events that are to be recorded with the optimizer's."""
+        """Add events that are to be recorded together with the optimizer's events."""
         self._events += events
 
     def news(self) -> tuple[Event, ...]:
         """Return the events that are not in the study's record yet.
 
-        A resumed study produces some of them again.
+        The optimizer of a resumed study produces some recorded events again; they are left out.
         """
         if not self._events:
             return ()

@@ -34,17 +34,19 @@ class Attached:
 def attach_found(study: StudyEngine, found: Sequence[ExternalTrial], *, source: str) -> Attached:
     """Attach external results to a study; parameters and metrics are matched by name.
 
-    A result is left out if its design is not legal or is a trial already, or if a measured metric
-    is missing.
+    A result is left out if its design is not legal, if a trial of the study has the design
+    already, or if a measured metric is missing.
 
     Args:
         study: the study.
         found: the results.
-        source: their origin, for the record.
+        source: the origin of the results, for the record.
 
     Raises:
-        StudyError: nothing can be attached, the study differs from what it was begun with, its
-            models cannot run here, or other processes keep adding trials.
+        StudyError: no result can be attached, the study's evaluators or its specification have
+            changed since it was begun, it is not trusted and its models start programs, its models
+            or its optimizer cannot run here, its optimizer evaluates designs at several fidelities,
+            or other processes keep adding trials.
     """
     _check(study)
     problem = study.problem
@@ -67,11 +69,14 @@ def attach_results(study: StudyEngine, results: Sequence[Taken], *, source: str)
     Args:
         study: the study.
         results: designs with outcomes, which have every measured metric unless they failed.
-        source: their origin, for the record.
+        source: the origin of the results, for the record.
 
     Raises:
-        StudyError: a design is a trial already, a measured metric is missing, or as for
-            :func:`attach_found`.
+        StudyError: a trial has one of the designs already, a measured metric is missing, the
+            study's evaluators or its specification have changed since it was begun, it is not
+            trusted and its models start programs, its models or its optimizer cannot run here, its
+            optimizer evaluates designs at several fidelities, or other processes keep adding
+            trials.
     """
     _check(study)
     needed = study.problem.measured

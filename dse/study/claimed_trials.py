@@ -118,7 +118,7 @@ class ClaimedTrials:
         return [trial for trial in trials if trial.number not in numbers] or last[:1]
 
     def _counts_as_attempt(self, trial: Trial) -> bool:
-        """Return whether a lost driver's trial counts as tried: it has or may have begun."""
+        """Return whether a lost driver's trial counts as tried: its evaluation may have begun."""
         noted = self._begins or trial.attempts > 0
         return trial.begun_at is not None or not noted
 
@@ -139,7 +139,7 @@ class ClaimedTrials:
     def inherit(self, take: Take) -> list[Trial]:
         """Record failed attempts of trials taken from lost drivers; return the trials to evaluate.
 
-        The record is read first, because some trial may have finished by now.
+        The record is read first, because some of the trials may have finished by now.
         """
         self._ledger.read()
         got = [trial for trial in take.trials if trial.number in self._ledger.open]
@@ -223,7 +223,7 @@ class Lease:
     Clocks of different machines are never compared: an observer measures, by its own clock, how
     long another driver's heartbeat counter has not increased. A driver on this machine is lost as
     soon as its process has ended. Time in which the observer's own heartbeats do not reach the
-    storage does not count, because those of the others could not either.
+    storage does not count, because other drivers' heartbeats could not reach it either.
 
     Args:
         storage: the storage of the study.
@@ -290,7 +290,7 @@ class Lease:
     def was_blind(self) -> bool:
         """Return whether this driver's own heartbeats were late since the last call.
 
-        Other drivers may then have considered this one lost and claimed its trials.
+        Other drivers may then have considered this driver lost and claimed its trials.
         """
         since, self._asked_blind = self._asked_blind, self._blind_until
         return self._unanswered_late() or since != self._blind_until

@@ -1,4 +1,4 @@
-"""Early stopping in a driver: trials' reports are recorded, and only the record decides."""
+"""Early stopping in a driver, decided from recorded intermediate metrics of trials alone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def contradiction(
     stops a trial once it is certain to be dominated, a stop is checked against the finished trials
     that were known according to its event. Whether a trial ended correctly is decided by the last
     run of the driver that stored its outcome. Records of older versions do not name that driver:
-    there, one of the runs has to be consistent with the end.
+    there, at least one run of the trial has to be consistent with how it ended.
 
     Args:
         rule: the early-stopping rule.
@@ -147,7 +147,7 @@ def _refute(trial: Trial, due: int | None, last: int | None) -> str:
 
     Args:
         trial: the trial.
-        due: index of the report at which the run had to be stopped; ``None`` if at no report.
+        due: index of the report at which the rule stops the run; ``None`` if at no report.
         last: index of the run's last report.
     """
     stopped = trial.state is State.STOPPED
@@ -169,7 +169,7 @@ def _decisive(
 ) -> Iterator[int]:
     """Yield the indices of the reports with which a trial reached a rung of successive halving.
 
-    Only finished trials count and, of their evaluation runs, only those in ``judged``.
+    Only finished trials count and, of their evaluation runs, only the runs in ``judged``.
     """
     before: dict[int, list[Report]] = defaultdict(list)
     for place, (number, run) in enumerate(of_report):

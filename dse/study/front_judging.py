@@ -22,18 +22,19 @@ from dse.system.swallowed_interrupts import raise_lost_interrupt
 class FrontJudge:
     """Measurement of the front of a study on the test split of its evaluators.
 
-    Each result is recorded as soon as it is measured, and none is measured twice. Optimizers never
-    receive them. Drivers of one study share the trials: before a driver measures one, it records
-    a claim, and the first claim of a living driver counts.
+    Each result is recorded as soon as it is measured. Optimizers never receive the results. Drivers
+    of one study divide the trials among themselves: before a driver measures a trial, it records a
+    claim, and the first claim of a driver that is not lost counts. So no trial is measured twice.
 
     Args:
         plan: the study's plan.
-        storage: the storage of its record.
-        name: the study's name there.
+        storage: the storage of the study's record.
+        name: the study's name in the storage.
         make_executor: makes the executor that runs a pipeline.
         is_stopped: returns whether to begin no further measurement.
         on_judged: called with (done, total) after each result.
-        lease: lease of the driver that measures; ``None`` measures without regard to others.
+        lease: lease of the driver that measures; with ``None``, no claims are
+            recorded, as if there were no other drivers.
     """
 
     plan: Plan
@@ -98,7 +99,7 @@ class FrontJudge:
         return found
 
     def _claim(self, number: int, finished: int) -> bool:
-        """Return whether this driver is to measure a trial, which no other driver measures."""
+        """Claim a trial for this driver; return whether no other driver measures it."""
         if self.lease is None:
             return True
         self.storage.record(self.name, [claim_event(number, self.lease.id, finished)])

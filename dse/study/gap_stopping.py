@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 class GapMonitor:
     """Stopping rule by the gap, which is estimated at certain numbers of measurements only.
 
-    Between two estimates the number of measurements grows by a sixteenth, so that their cost stays
-    small. The rule decides from recorded estimates: a resumed study decides as one that was not
-    interrupted.
+    Between two estimates the number of measurements grows by a sixteenth, so that the estimates
+    cost little. The rule decides from recorded estimates, so that a resumed study decides as an
+    uninterrupted one.
 
     Args:
         problem: the problem.
         share: largest gap at which the study stops, as a share of the hypervolume.
         confidence: probability with which the gap is an upper bound.
         completes: whether the front is completed by designs without measurements after the run.
-        on_estimate: called with each estimate, and with the one restored from the record.
+        on_estimate: called with each estimate, and with an estimate restored from the record.
     """
 
     problem: Problem
@@ -79,7 +79,7 @@ class GapMonitor:
             measured: number of them that cost a measurement.
 
         Returns:
-            The events to record, and the reason to stop, or ''.
+            The events to record, and the reason to stop; '' if the study continues.
         """
         count = self._counted(finished, measured)
         if not any(self._tried < step <= count for step in checkpoints(count)):

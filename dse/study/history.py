@@ -67,7 +67,7 @@ class TrialHistory:
 
     @property
     def pending(self) -> list[Design]:
-        """Designs of the open trials, in order of trial number."""
+        """Designs of the unfinished trials, in order of trial number."""
         return [trial.design for trial in self.open.values()]
 
 
@@ -75,7 +75,7 @@ class TrialHistory:
 class Moment:
     """State of a study's record when an optimizer was asked for designs.
 
-    ``news`` are the finished trials that were known at this ask but not at the one before;
+    ``news`` are the finished trials that were known at this ask but not at the previous ask;
     ``pending`` are the designs of the trials that were unfinished as far as the asking driver knew.
     """
 
@@ -90,7 +90,8 @@ def moments(
     """Yield the state of a study's record at each request for designs (ask).
 
     Args:
-        asks: in order of their first trial numbers; each knew at least what the previous one knew.
+        asks: recorded asks in order of their first trial numbers; at each ask, at least the
+            trials known at the previous ask were known.
         trials: all trials, by number.
         finished: the finished trials, in order of finishing.
     """

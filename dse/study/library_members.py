@@ -1,4 +1,4 @@
-"""Library of exported studies: their results as prior data of a new study; nothing in it is run."""
+"""Prior data of a new study from a library of exported studies, whose code is never run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MEND = "export it again (dse studies export NAME -o FILE), or take it out of th
 
 
 def inherit_libraries(libraries: Mapping[str, str], problem: Problem) -> Inherited:
-    """Return the prior data of all libraries of a study, and the members that are left out.
+    """Return prior data from a study's libraries, and the exported studies that are left out.
 
     Args:
         libraries: the SHA-256 and name of each file, one a line, by folder.
@@ -75,7 +75,7 @@ def _read(file: Path, digest: str) -> Record:
 
 
 def _inherit(name: str, record: Record, problem: Problem) -> Inherited:
-    """Return the prior data of one member, or the reason why it is left out."""
+    """Return the prior data of one exported study, or the reason why it is left out."""
     done = [one for one in record.finished if one.state in (State.DONE, State.OUTSIDE)]
     parameters = _match_parameters(record.about.get("parameters", {}), problem)
     metrics = _match_metrics(record.about.get("metrics", {}), problem)
@@ -106,7 +106,7 @@ def _inherit(name: str, record: Record, problem: Problem) -> Inherited:
 
 
 def _match_parameters(about: Mapping[str, Any], problem: Problem) -> dict[str, tuple[str, str]]:
-    """Return the parameters in common with a member: its unit and this study's, by name.
+    """Return the unit in a library's study, and in this study, of each common parameter.
 
     Parameters of the same name whose units have different dimensions are not in common.
     """
@@ -118,9 +118,10 @@ def _match_parameters(about: Mapping[str, Any], problem: Problem) -> dict[str, t
 
 
 def _match_metrics(about: Mapping[str, Any], problem: Problem) -> dict[str, tuple[str, float]]:
-    """Return this study's measured metrics that a member has: its name there, and the factor.
+    """Return the name in a library's study, and a unit factor, of each common measured metric.
 
-    The factor converts the member's unit to this study's.
+    The keys are this study's names of the metrics. The factor converts a value from the unit of
+    the library's study to the unit of this study.
     """
     others = {name: Metric(name=name, unit=str(one["unit"])) for name, one in about.items()}
     found = {}

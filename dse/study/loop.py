@@ -2,8 +2,8 @@
 
 Starting, resuming and continuing a study are the same operation. Any number of processes (drivers)
 may loop over one study. At most one of them asks at a time, knowing the complete record, for itself
-and ahead for the others, which take trials from the queue. Each driver reads the others' results in
-the order of the record, and passes them to its optimizer before it asks.
+and in advance for other drivers, which take trials from the queue. Each driver reads the results of
+other drivers in the order of the record, and passes them to its optimizer before it asks.
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ class Loop:
     suggestion, such as baselines. ``stages`` gives the rung from which each evaluator runs, for an
     optimizer that climbs a fidelity ladder; a trial's rung is how many earlier trials have its
     design. Without ``lingers`` the loop ends even if other drivers have trials in flight, and takes
-    none of theirs. Only trials with numbers ``below`` a bound are taken from others. An idle
-    executor without capacity is waited for; its optional attribute ``ended`` gives the reason why
-    nothing more is asked. ``set_aside`` receives outcomes before the storage does. With ``drains``,
-    running evaluations are completed if the storage is lost. Once ``is_stopped`` returns true,
-    nothing more is asked or begun, and the loop ends with its running evaluations. ``gap`` is the
-    stopping rule of a budget with a gap; ``thinking`` keeps the cost of suggestions low.
+    over none of these trials. Only trials with numbers ``below`` a bound are taken from other
+    drivers. An idle executor without capacity is waited for; its optional attribute ``ended`` gives
+    the reason why no more designs are requested. ``set_aside`` receives outcomes before the storage
+    does. With ``drains``, running evaluations are completed if the storage is lost. Once
+    ``is_stopped`` returns true, no design is requested, no evaluation begins, and the loop ends
+    with its running evaluations. ``gap`` is the stopping rule of a budget with a gap; ``thinking``
+    keeps the cost of suggestions low.
     """
 
     space: DesignSpace
@@ -203,7 +204,8 @@ class Loop:
     def _ask(self) -> str:
         """Ask for new designs if any driver needs some; return why the study ends, else ``''``.
 
-        The loop is idle if this driver needs designs while another driver has the asker's role.
+        The loop is idle if this driver needs designs while another driver holds the right to
+        add designs.
         """
         while True:
             own = self._count_own()
@@ -299,7 +301,7 @@ class Loop:
         return ""
 
     def _enough(self, designs: Sequence[Design]) -> str:
-        """Return why the loop asks for no more designs within the budget; empty if it does."""
+        """Return why the loop requests no more designs within the budget; '' if it continues."""
         if not designs:
             self._until = len(self.ledger.trials)
             return getattr(self.optimizer, "ended", "") or DRY
@@ -359,7 +361,7 @@ class Loop:
                 self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
 
     def _is_awaiting_others(self) -> bool:
-        """Return whether to wait for trials of other drivers, which may free budget or be rerun."""
+        """Return whether to wait for other drivers' trials: these may free budget or be rerun."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
     @property

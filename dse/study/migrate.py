@@ -43,9 +43,10 @@ def migrate_stored_study(
 ) -> Carried:
     """Create the study that a study file describes, with the finished trials of the study ``name``.
 
-    A trial that is legal in the new space counts like one of the new study's own, except for the
-    budget. An illegal one is stored as *outside*: surrogates learn from it, but it is never part of
-    the front. Attributes and answers on pairs of trials are copied. The old study is unchanged.
+    A trial that is legal in the new space counts like a trial that the new study ran, except for
+    the budget. A trial that is illegal there is stored as *outside*: surrogates learn from it, but
+    it is never part of the front. Attributes and answers on pairs of trials are copied. The old
+    study is unchanged.
 
     Args:
         name: the old study's name.
@@ -96,7 +97,7 @@ def build_history(
 
     Args:
         outcomes: the designs with their outcomes, in the order of their new numbers.
-        text: text of the event that records their origin.
+        text: text of the event that records the origin of the trials.
         events: further events, such as the attributes of the old trials.
     """
     trials = [

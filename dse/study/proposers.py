@@ -27,7 +27,7 @@ _SCENARIO = "(scenario) "
 
 
 def is_plugin(by: str) -> bool:
-    """Return whether a recorded optimizer name is a plug-in's, not a phase of the engine."""
+    """Return whether a recorded optimizer name names a plug-in, not a phase of the engine."""
     return not by.startswith("(")
 
 
@@ -45,7 +45,7 @@ def suggesting(plan: Plan, by: str) -> Optimizer:
 
     Raises:
         PluginError: no optimizer has that name.
-        StudyError: it is an object of a Python program, which was not given.
+        StudyError: the name denotes an object of a Python program, and the plan lacks the object.
     """
     if by == NOBODY:
         return NoOptimizer()

@@ -63,14 +63,16 @@ class StudyRun:
     """One driver's run of a study.
 
     Args:
-        plan: the study's plan; replaced by a settled one once its baselines are measured.
-        storage: the storage of its record.
-        name: the study's name there.
+        plan: the study's plan; once its baselines are measured, a plan with their values replaces
+            it.
+        storage: the storage of the study's record.
+        name: the study's name in the storage.
         inherited: designs, priors and measurements from earlier studies.
         carried: number of trials that came from other studies and do not count for the budget.
         bounds: when to stop.
         executor: the executor plug-in that runs evaluations.
-        outside: an executor object to use instead; phases without cost still run in this process.
+        outside: an executor object to use instead; phases without measurements still run in this
+            process.
         lease_s: seconds without a heartbeat after which a driver is lost.
         on_finished: called with each trial when it is stored, whichever driver ran it.
         on_choice: called with a description of the optimizer that ``auto`` chose.
@@ -78,7 +80,7 @@ class StudyRun:
         patience_s: seconds to wait for an unavailable storage.
         on_notice: called with a message when the storage becomes unavailable or returns.
         on_gap: called with each estimate of the gap, if the budget has one.
-        is_stopped: returns whether to end with the evaluations that are running.
+        is_stopped: returns whether to begin no further evaluation and end the run.
     """
 
     plan: Plan
@@ -154,7 +156,7 @@ class StudyRun:
             yield
 
     def _check_weights(self) -> None:
-        """Raise StudyError if models were trained to other weights than those of the study."""
+        """Raise StudyError if a model's weights differ from those with which the study began."""
         drivers = sorted(self._retrying.drivers(self.name), key=lambda one: one.id)
         here = read_weights([one for one in drivers if one.id == self._lease.id], None)
         if here:
@@ -352,7 +354,7 @@ class StudyRun:
         return self._retrying.events(self.name)
 
     def _note(self, event: Event) -> None:
-        """Record the event unless an equal one is in the record already."""
+        """Record the event unless the record contains an equal event already."""
         if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
             self._retrying.record(self.name, [event])
 

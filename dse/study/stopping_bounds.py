@@ -96,7 +96,7 @@ def bounds_of(plan: Plan, budget: Budget, added: int) -> Bounds:
     computed metrics only after 20,000 trials. An exhaustive or factorial study needs no default: it
     ends when all its designs are done, and where nothing is measured a limit on measurements has no
     effect. In a measured study with a limit on measurements only, trials are limited to 20 per
-    measurement, because some cost none.
+    measurement, because some trials need no measurement.
 
     Args:
         plan: the study's plan.

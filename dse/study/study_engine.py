@@ -111,7 +111,8 @@ class StudyEngine(RecordedStudy):
             plan: the plan.
             name: the study's name, instead of the plan's.
             storage: a storage or its URL, instead of the plan's.
-            carried: as for :meth:`open`.
+            carried: for a study that begins with another study's trials: their number
+                (``trials``) and that study's name (``from``).
             history: the trials and events that a new study begins with.
             where: the location that error messages refer to.
             hint: how to resolve that a different study has this name.
@@ -237,7 +238,7 @@ class StudyEngine(RecordedStudy):
     def stop(self) -> bool:
         """End this object's runs after their running evaluations; return whether there are any.
 
-        Nothing more is asked or begun. Threads and callbacks may call it.
+        No further design is requested and no evaluation begins. Threads and callbacks may call it.
         """
         stops = list(self._stops)
         for stop in stops:

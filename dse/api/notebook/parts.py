@@ -54,7 +54,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:
-    """Return the first ``most`` strings as an HTML list, with the number of the others."""
+    """Return the first ``most`` strings as an HTML list, with the number of further strings."""
     more = len(items) - most
     return call_macro(_PARTS, "listed", items[:most], more, LONGEST) if items else ""
 

@@ -24,7 +24,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Points of the scatter plot: best designs and others, in the units of its two axes.
+    """Points of the scatter plot: best and other designs, in the units of its two axes.
 
     ``labels`` holds a text for each best point, or is empty. ``line`` holds the corners of the step
     line through the best points.

@@ -95,7 +95,7 @@ def asked(problem: Problem) -> list[tuple[str, str]]:
 
 
 def counts(problem: Problem, trials: Trials) -> str:
-    """Return the number of trials in each state, and of those that violate limits, as text."""
+    """Return the number of trials in each state, and of trials that violate limits, as text."""
     found = trials.counts
     done = trials.take(trials.are(State.DONE))
     outside = len(done) - int(problem.feasible(done).sum())

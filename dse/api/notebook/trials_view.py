@@ -1,4 +1,4 @@
-"""Notebook view of several trials: a table of the latest ones."""
+"""Notebook view of several trials: a table of the latest trials."""
 
 from __future__ import annotations
 
@@ -91,6 +91,6 @@ def _faults(shown: Sequence[Trial]) -> list[TableColumn]:
 
 
 def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """Return the distinct names in all rows: those in ``known``, in its order, then the others."""
+    """Return the distinct names in all rows: names in ``known``, in its order, then the others."""
     there = dict.fromkeys(name for row in rows for name in row)
     return list(dict.fromkeys([*(name for name in known if name in there), *there]))

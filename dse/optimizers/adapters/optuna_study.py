@@ -56,7 +56,7 @@ class TpeStudy:
             self._study = optuna.create_study(directions=["minimize"] * len(problem.objectives))
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Add finished trials; those without metrics violate a constraint more than any other.
+        """Add finished trials; trials without metrics get the largest constraint violation.
 
         The bad density of the sampler therefore contains them, so that it proposes fewer designs
         near them.

@@ -224,7 +224,7 @@ def _fit_process(points: Floats, targets: Sequence[RegressionTarget]) -> SingleT
 def _with_hyperparameters_of(
     fitted: SingleTaskGP, points: Floats, targets: Sequence[RegressionTarget]
 ) -> SingleTaskGP:
-    """Return a process over the targets' values with the hyperparameters of another one."""
+    """Return a process over the targets' values with the hyperparameters of another process."""
     model = _process(points[targets[0].rows], targets)
     model.load_state_dict(fitted.state_dict())
     return model.eval()

@@ -106,9 +106,9 @@ def admissible(
 ) -> list[Design]:
     """Return the designs that violate no modelled limit.
 
-    If all violate one, mutation steps lead from the least violating ones towards feasible designs;
-    if that fails too, the least violating ones are returned. This costs model evaluations only, no
-    measurement.
+    If all violate a limit, mutation steps lead from the designs of least violation towards feasible
+    designs; if that fails too, infeasible designs are returned, the least violating first. This
+    costs model evaluations only, no measurement.
     """
     for _ in range(_REPAIRS):
         if not designs:
@@ -128,7 +128,7 @@ def _step_from_best(
     taken: Collection[Design],
     rng: np.random.Generator,
 ) -> list[Design]:
-    """Return new designs among ``count`` mutants of the ``best``: those not ``taken``."""
+    """Return those of ``count`` mutants of the ``best`` designs that are not ``taken``."""
     starts = np.arange(count) % len(best)
     return unseen(mutate_designs(problem.space, problem.space.batch(best).take(starts), rng), taken)
 
@@ -136,7 +136,7 @@ def _step_from_best(
 def select_elite(problem: Problem, trials: Sequence[Trial]) -> Batch:
     """Return the non-dominated feasible designs to search around.
 
-    Until a feasible one exists, these are the last 16 measured.
+    Until a feasible design exists, the result is the last 16 measured designs.
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     losses = problem.trial_losses(done)

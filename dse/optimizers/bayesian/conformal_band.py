@@ -88,7 +88,7 @@ class ConformalBand:
         """Predict each new value from all earlier values, then refit the surrogate with it.
 
         Args:
-            known: the values of all measured parts so far; it extends those of the last call.
+            known: the values of all measured parts so far; they extend the values of the last call.
         """
         steps = set(checkpoints(len(known.values)))
         for row in range(self._done, len(known.values)):

@@ -271,7 +271,7 @@ def open_boxes(
     """Return disjoint boxes that cover the non-dominated space up to the reference point.
 
     Returns:
-        Lower and upper corners, each (boxes, m); lower ones may be minus infinity.
+        Lower and upper corners, each (boxes, m); lower corners may be minus infinity.
 
     Source:
         A sweep along the last objective, as in Lacour, Klamroth, Fonseca: A Box Decomposition

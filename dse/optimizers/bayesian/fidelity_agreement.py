@@ -22,7 +22,7 @@ def agreement(one: Floats, other: Floats) -> tuple[float, float]:
 
 
 def kendall(one: Floats, other: Floats) -> float | None:
-    """Return Kendall's tau-b, from -1 to 1; ``None`` if all values of either are equal.
+    """Return Kendall's tau-b, from -1 to 1; ``None`` if a metric has equal values only.
 
     Source:
         M. G. Kendall: The Treatment of Ties in Ranking Problems, Biometrika 33, 1945.

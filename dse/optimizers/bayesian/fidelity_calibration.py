@@ -38,7 +38,7 @@ def choose_calibration(low: Floats, high: Floats) -> Calibration:
     """Return the simplest calibration curve whose cross-validation error is nearly the lowest.
 
     Args:
-        low: (n,), cheap metric of designs that have both, in the unit of the true one.
+        low: (n,), cheap metric of the designs that have both metrics, in the true metric's unit.
         high: (n,), true metric.
     """
     best, least = _identity(low, high), np.inf

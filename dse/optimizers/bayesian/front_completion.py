@@ -146,7 +146,7 @@ def completed_front(
 
     Args:
         problem: problem whose objectives and limits are each measured or modelled, not both.
-        trials: finished trials; those that are not done are ignored.
+        trials: finished trials; trials of another state than ``DONE`` are ignored.
         stairs: cache of conditional fronts, which makes repeated calls cheap.
     """
     roles = MeasuredSplit(problem=problem)

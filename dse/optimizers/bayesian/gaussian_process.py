@@ -64,7 +64,7 @@ class GaussianProcess:
 
     The kernel is a joint kernel over all blocks plus the mean of one kernel per block. The latter
     are main effects: they extrapolate the observed effect of one parameter to unseen values of the
-    others.
+    other parameters.
 
     Source:
         Duvenaud, Nickisch, Rasmussen: Additive Gaussian Processes, NeurIPS 2011 (first order);

@@ -35,7 +35,7 @@ class HypervolumeGap:
     """Upper bound, with a confidence, on the share of the hypervolume that is not yet found.
 
     ``share`` is ``1 - found / optimistic``, from 0 to 1: ``found`` is the hypervolume of the front,
-    ``optimistic`` that of the front together with the optimistic losses of all other designs.
+    ``optimistic`` the hypervolume of the front and the optimistic losses of all other designs.
     Objectives with a log scale count by their logarithms, as in the hypervolume of the front.
     """
 
@@ -184,7 +184,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """Losses of designs, (n, m): those found without a measurement, and those still open."""
+    """Losses of designs, (n, m), with masks of the designs that are known and not known."""
 
     losses: Floats
     free: Mask

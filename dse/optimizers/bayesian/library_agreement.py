@@ -59,11 +59,11 @@ class LibraryAgreement:
         self._reported = 0
 
     def mean_of(self, expression: Expression, sign: float) -> LibraryMean | None:
-        """Return the models of a formula from earlier studies; ``None`` if none has its metrics.
+        """Return models of a formula from earlier studies; ``None`` if no study has its metrics.
 
         Args:
             expression: the formula of an objective or a limit.
-            sign: factor that turns its values into losses: 1 or -1.
+            sign: factor that turns the formula's values into losses: 1 or -1.
         """
         name = repr(expression.node)
         if name not in self._libraries:
@@ -212,7 +212,7 @@ def _done(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _permutations(size: int, rng: np.random.Generator) -> Ints:
-    """Return permutations of n designs, (b, n); the first one is the identity."""
+    """Return permutations of n designs, (b, n); the first permutation is the identity."""
     if math.factorial(min(size, _MOST)) <= _ORDERS:
         return np.array(list(itertools.permutations(range(size))))
     drawn = rng.permuted(np.tile(np.arange(size), (_ORDERS, 1)), axis=1)

@@ -87,13 +87,15 @@ class LibraryMean:
     def of(
         problem: Problem, expression: Expression, sign: float, names: frozenset[str]
     ) -> LibraryMean | None:
-        """Fit the members' models of a formula; ``None`` if no member has all of its metrics.
+        """Fit one model of a formula per study of a library that has all metrics of the formula.
+
+        These studies are the members. The result is ``None`` if there are none.
 
         Args:
             problem: the problem, whose ``priors`` include the members of libraries.
             expression: the formula of an objective or a limit.
-            sign: factor that turns its values into losses: 1 or -1.
-            names: the parameters that it depends on.
+            sign: factor that turns the formula's values into losses: 1 or -1.
+            names: the parameters that the formula depends on.
         """
         found = []
         for prior in problem.priors:
@@ -121,7 +123,7 @@ class LibraryMean:
         return np.asarray(sum(parts, np.zeros(len(batch))))
 
     def weigh(self, members: Floats, losses: Floats) -> MemberWeights:
-        """Return the weights of the members, given the losses measured here.
+        """Return the weights of a library's studies (members), given the losses measured here.
 
         The weight of a member is the share of bootstrap samples of the measured designs in which it
         orders more pairs of designs correctly than any other member. Members whose rank correlation
@@ -205,7 +207,7 @@ def _fit_member(
 def _values_of(prior: Prior, expression: Expression) -> Floats | None:
     """Return the values of a formula for a study's designs, (n,); NaN where unknown.
 
-    ``None`` if it reads a metric that the study does not have.
+    The result is ``None`` if the formula reads a metric that the study does not have.
     """
     columns = {}
     for name in expression.names:

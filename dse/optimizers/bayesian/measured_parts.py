@@ -37,10 +37,10 @@ _RARE = 256
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSplit:
-    """Split of objectives and limits into modelled (``known``) and measured (``learnt``) ones.
+    """Split of the objectives and limits of a problem: modelled (``known``), measured (``learnt``).
 
-    The known ones are computed by models; the learnt ones depend on measurements and get a
-    surrogate.
+    Models compute the known objectives and limits. The learnt objectives and limits depend on
+    measurements, and surrogates predict them.
     """
 
     problem: Problem

@@ -205,7 +205,7 @@ def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
     """Return the output transforms that the losses allow.
 
     ``logit`` is for fractions, ``log`` for losses of one sign. Losses over more than twelve
-    decades allow ``log`` only, as a plain process would see the largest one alone.
+    decades allow ``log`` only, because a plain process would resolve the largest loss only.
 
     Args:
         losses: (n,), finite.

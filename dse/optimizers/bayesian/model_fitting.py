@@ -215,7 +215,7 @@ class ModelFitter:
         spread: Floats | None = None,
         refit: bool,
     ) -> ProcessModel:
-        """Return a model with the library's prior mean, or the given one where it fits better.
+        """Return a model with the library's prior mean, or the given model if that fits better.
 
         A library that does not agree with the trials that are done is not used at all.
         """
@@ -253,7 +253,7 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> ProcessModel:
-        """Return a model with a modelled rung as prior mean, or the given one where that is better.
+        """Return a model with a modelled rung as prior mean, or the given model if it is better.
 
         A rung is a lower fidelity of the metric. A rung that does not rank the measured designs as
         the measurements do is not used.

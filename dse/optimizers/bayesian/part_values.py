@@ -184,7 +184,7 @@ class PartValues:
     def _order_by_utility(
         self, utility: UtilityImprovement, known: Beliefs, one: Batch, case: ConditionalFront
     ) -> list[int]:
-        """Return the indices of a conditional front's designs, the one of largest gain first."""
+        """Return the indices of a conditional front's designs, in descending order of gain."""
         rows = np.arange(len(case.losses))
         same = [prediction.take(np.zeros_like(rows)) for prediction in known.predictions(one)]
         gains = utility.gains(same, [case.losses[[row]] for row in rows.tolist()], rows)

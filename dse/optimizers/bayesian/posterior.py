@@ -59,12 +59,12 @@ class Beliefs:
         return [replace(one, warp=IDENTITY) for one in raw] if self.transformed else raw
 
     def on_model_scale(self, batch: Batch) -> Beliefs:
-        """Return the same beliefs with losses on the scale on which the process is fitted.
+        """Return surrogates and archive with losses on the scale on which processes are fitted.
 
         The order of a single objective's values is the same on any increasing scale. On the
         process's scale its posterior is normal; in natural units, the tail of a log-normal
-        posterior would dominate the expected improvement. Beliefs about several objectives are
-        returned unchanged, because hypervolumes depend on the scale.
+        posterior would dominate the expected improvement. With several objectives
+        nothing is changed, because hypervolumes depend on the scale.
 
         Args:
             batch: one or more designs, at which the transform is read.
@@ -233,7 +233,7 @@ def caution_after(trials: Sequence[Trial]) -> float:
     where success is almost certain; then the power falls again.
 
     Args:
-        trials: the finished trials, the last ones last.
+        trials: the finished trials, in order of finishing.
     """
     return 1.0 + _PER_FAILURE * sum(trial.state is State.FAILED for trial in trials[-_RECENT:])
 

@@ -95,7 +95,10 @@ class PriorMeanPredictor:
         return PriorMeanPredictor(process=process, warp=warp, slope=slope, densities=densities)
 
     def is_better_than(self, plain: Predictor) -> bool:
-        """Return whether to use the prior mean: while measurements are few, or if it fits them."""
+        """Return whether the model fits as well as ``plain``, or measurements are still few.
+
+        If the slope is 0, the prior mean has no effect, and the result is false.
+        """
         if len(self.densities) < _SURE:
             return self.slope > 0
         return self.slope > 0 and float(self.densities.sum()) >= plain.score

@@ -177,10 +177,10 @@ def agrees(low: Floats, high: Floats) -> bool:
 
 
 def is_without_rung(count: int) -> bool:
-    """Return whether the design after ``count`` measured ones is chosen without lower fidelities.
+    """Return whether to choose the design after ``count`` measurements without lower fidelities.
 
-    Some designs are chosen so, because lower fidelities would otherwise steer the search away from
-    designs about which they are wrong, and no measurement would reveal the error.
+    Some designs are chosen without them, because lower fidelities would otherwise steer the search
+    away from designs about which they are wrong, and no measurement would reveal the error.
     """
     return count >= _ALONE and count % _TURNS == 0
 

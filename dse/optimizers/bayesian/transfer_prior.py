@@ -28,7 +28,7 @@ def weight(
 ) -> float:
     """Return the trust in another study's prediction, from 0 to 1, by rank agreement.
 
-    The agreement is with the values measured in this study; without any, the trust is a half.
+    The prediction is compared with values measured in this study; without any, the trust is a half.
     Disagreement makes it 0, never negative: a prediction that is always wrong is ignored.
     """
     score, pairs = agreement(prior_values, own_values)

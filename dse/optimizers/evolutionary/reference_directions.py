@@ -27,7 +27,10 @@ _INNER = 0.5
 
 
 def directed_population(problem: Problem, asked: int | None) -> int:
-    """Return the population size of :func:`many_population`; refuse a single objective.
+    """Return the population size of methods with reference directions.
+
+    The default is the number of evenly spaced directions with steps of a third, up to 128, but at
+    least 24; or four per parameter, up to 100, if that is more.
 
     Raises:
         StudyError: there is only one objective, and so only one direction.
@@ -44,8 +47,8 @@ def directed_population(problem: Problem, asked: int | None) -> int:
 def many_population(problem: Problem, asked: int | None) -> int:
     """Return the population size for many objectives: by default enough for a set of directions.
 
-    The default is at least the number of evenly spaced directions with steps of a third, up to 128;
-    otherwise the size is that of :func:`population`.
+    The default is the number of evenly spaced directions with steps of a third, up to 128, but at
+    least 24; or four per parameter, up to 100, if that is more.
 
     Raises:
         PluginError: the requested size is below the number of objectives.

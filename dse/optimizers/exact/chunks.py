@@ -64,10 +64,9 @@ def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Float
 
 
 def judge_with_metrics(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses, violations and which designs have values, for known metrics.
+    """Return losses, (n, m), summed violations, (n,), and which designs have values, (n,).
 
-    The metrics are columns of the batch, next to the parameters. The result is as that of
-    :func:`judged`.
+    The metrics are known: they are columns of the batch, next to the parameters.
     """
     losses = problem.losses(batch.columns, len(batch))
     slacks = problem.slacks(batch.columns, len(batch))

@@ -88,10 +88,10 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
 
 
 def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
-    """Return the non-dominated value combinations of a parameter group; of equal ones, the first.
+    """Return the non-dominated value combinations of a group of parameters.
 
     A combination dominates another if each of the group's subexpressions moves all formulas down,
-    by the given trends.
+    by the given trends. Of combinations with equal subexpressions the first is kept.
 
     Raises:
         StudyError: the values of a subexpression cannot be compared.

@@ -135,7 +135,7 @@ class _Search:
         self._begun_s = self._written_s = time.monotonic()
 
     def run(self, workers: int | None) -> RunningFront:
-        """Search the remaining designs; return the joint result with those searched before."""
+        """Search the remaining designs; return the result for all designs searched so far."""
         left = deque(start for start in self._parts if start not in self._progress.done)
         idle = not left
         try:

@@ -32,7 +32,7 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningF
     """Return the front over all combinations of the parameter groups' values, with counts.
 
     The groups of parameters are joined and pruned two at a time. The counts are those of the last
-    join. If no combination is feasible, the front is the one with the least constraint violation.
+    join. If no combination is feasible, the front is the combination of least constraint violation.
 
     Raises:
         StudyError: too many combinations are left after pruning.

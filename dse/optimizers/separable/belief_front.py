@@ -78,7 +78,7 @@ class BeliefFront:
         return self._space.designs(np.unique(np.vstack(found), axis=0))
 
     def _likely(self, front: SumFront, chances: Callable[[Batch], Floats]) -> SumFront:
-        """Return the members of a front that may satisfy the limits, or else the likeliest to."""
+        """Return the members of a front that may satisfy the limits; if few may, the likeliest."""
         chance = chances(self._space.designs(front.rows))
         least = min(_LIKELY, float(np.sort(chance)[-_CANDIDATES:][0]))
         keep = np.flatnonzero(chance >= least)

@@ -30,7 +30,7 @@ class SumFront:
     exact: bool = True
 
     def thinned(self, most: int) -> SumFront:
-        """Return at most this many members, evenly spaced along the first loss."""
+        """Return at most ``most`` members, evenly spaced along the first loss."""
         if len(self.sums) <= most:
             return self
         keep = _even_rows(self.sums, most)

@@ -89,7 +89,7 @@ class PartSpace:
         self,
         rows: Ints,  # (n, parts)
     ) -> Batch:
-        """Return the designs of these rows, one row per part, with the base's free parameters."""
+        """Return the designs of rows, one per part; free parameters are as in the base design."""
         legal = self.problem.space.legal
         codes = [
             np.repeat(legal.codes(component, self.base), len(rows), axis=0)

@@ -12,11 +12,11 @@ import numpy as np
 
 @contextmanager
 def seed_generators(seed: int) -> Iterator[None]:
-    """Seed global generators, run torch on one thread and silence their warnings.
+    """Seed torch, numpy and Python, run torch on one thread and silence warnings in the block.
 
     The libraries draw from global generators that cannot be passed as arguments, and two threads
     round differently from one, so that a replay would diverge from the record. Import torch,
-    BoTorch and Ax inside: their imports raise warnings that only their developers can fix.
+    BoTorch and Ax in the block: their imports raise warnings that only their developers can fix.
     """
     with warnings.catch_warnings(), _numpy_and_python(seed):
         warnings.simplefilter("ignore")
