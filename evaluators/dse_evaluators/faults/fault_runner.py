@@ -154,7 +154,7 @@ class FaultRunner:
         return np.array([graph.reads_row(row) for row in rows])
 
     def run_weights(self, weights: Mapping[str, Single]) -> FaultOutcome:
-        """Return the outcome of a run of the whole model, with other weights in some layers."""
+        """Return the outcome of a run of all layers, with other weights in some of the layers."""
         if self._judge is None:
             self._judge = self._make_judge(self._run_whole({}))
         return self._judge.judge(self._run_whole(weights))
