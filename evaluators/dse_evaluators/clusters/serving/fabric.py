@@ -265,7 +265,7 @@ def _checked(sheet: Device) -> Device:
     """Return a device of which all figures that serving needs are known.
 
     Raises:
-        SpecError: its power limit is unknown, or it has no 16-bit rate for attention.
+        SpecError: the device has no known power limit, or no 16-bit rate for attention.
     """
     if sheet.power_limit_w is None:
         hint = f"device: {{like: {sheet.name}, power_limit: 300 W}}"
