@@ -55,7 +55,11 @@ def mac_energy_j(weight: NumberFormat, activation: NumberFormat) -> float:
 
 
 def mac_area_mm2(weight: NumberFormat, activation: NumberFormat) -> float:
-    """Return the area [mm2] of a multiplier and an adder at 45 nm, modelled as their energy is."""
+    """Return the area [mm2] of a multiplier and an adder at 45 nm.
+
+    The area of a multiplier is a power law of the product of its operands' widths, whose exponent
+    is fitted to the two multipliers of the technology table.
+    """
     small, large, add = _units(weight, activation)
     power = math.log(large.area_mm2 / small.area_mm2) / math.log(large.width / small.width) / 2
     return small.area_mm2 * _relative(weight, activation, small) ** power + add.area_mm2

@@ -68,18 +68,19 @@ class EncodingEngine(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versio
     A sample of a neural-graphics application reads the 2^d corners of its cell in the grid of each
     level, and an MLP turns the interpolated features into colour or distance. A processor has
     ``engines``, each of which encodes one level at a time from ``banks`` of its own memory, and an
-    array of multipliers for the MLP; both work on different samples at once. A grid of at most
-    ``table_entries`` is dense, a larger one is hashed into that many. Levels whose table exceeds
-    ``sram`` are read from the GPU's memory, which all processors share. The GPU computes the rest.
+    array of multipliers for the MLP; engines and array work on different samples at once. A grid of
+    at most ``table_entries`` corners is dense, a larger grid is hashed into that many entries.
+    Levels whose table exceeds ``sram`` are read from the GPU's memory, which all processors share.
+    The GPU runs the other kernels of a frame.
 
     Inputs:
         samples: samples of a frame: pixels times the samples on a ray.
         dimensions: coordinates of a sample.
-        levels: grids.
+        levels: number of grids.
         features: numbers at each corner.
         table_entries: most entries of a level's table.
-        coarsest: cells a side of the first level.
-        finest: cells a side of the last level; the levels between grow geometrically.
+        coarsest: cells along a side of the first level's grid.
+        finest: cells along a side of the last level's grid; the levels between grow geometrically.
         bytes_per_feature: bytes of a stored number.
         hidden_layers: hidden layers of the MLP.
         width: neurons of a hidden layer.
@@ -89,24 +90,26 @@ class EncodingEngine(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versio
         banks: corners that an engine reads in a cycle.
         sram: memory of an engine.
         mac_rows: rows of the array of multipliers, for the inputs of a layer.
-        mac_columns: its columns, for the outputs.
+        mac_columns: columns of the array of multipliers, for the outputs of a layer.
         clock: clock of the processors.
         efficiency: share of the cycles in which both kinds of engine work.
         bandwidth: bandwidth of the GPU's memory.
         kernel_time: time of encoding and MLP for a frame on the GPU alone.
         rest_time: time of the other kernels of a frame on the GPU.
-        fusion: how many times as fast those are when fused.
-        overlapped: whether the GPU computes the rest of a frame during the next one's encoding.
+        fusion: speed-up of the other kernels of a frame by their fusion.
+        overlapped: whether the GPU runs the other kernels of a frame during the encoding of the
+            next frame.
 
     Limits:
-        No area, power or energy. Corners are spread evenly over the banks, and no sector is read
-        twice from a cache. Weights of the MLP are loaded once. Entries are counted as in instant
-        neural graphics primitives, whose tables have one entry for each corner.
+        Area, power and energy are not modelled. Corners are spread evenly over the banks, and no
+        sector is read twice from a cache. Weights of the MLP are loaded once. Entries are counted
+        as in instant neural graphics primitives, whose tables have one entry for each corner.
 
     Error:
         Against the mean speedups of NGPC with 16, 32 and 64 processors, ``efficiency`` fitted with
-        8: +20, +9 and -8 % overlapped, -10, -27 and -26 % one after the other. Both have the same
-        bound, that of the fused rest. See ``studies/reproductions/neural_graphics.yaml``.
+        8: +20, +9 and -8 % overlapped, -10, -27 and -26 % one after the other. In both
+        cases the time of the fused other kernels is the bound. See
+        ``studies/reproductions/neural_graphics.yaml``.
 
     Source:
         Mubarik et al.: Hardware Acceleration of Neural Graphics, 2023 (processors of encoding
@@ -154,7 +157,7 @@ class EncodingEngine(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versio
     overlapped: bool | None = None
 
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics:
-        """Return the metrics of n designs, each (n,), with a fault where grids would shrink."""
+        """Return the metrics of n designs, (n,); a fault where ``finest`` is below ``coarsest``."""
         table_bytes = _size_tables(inputs)  # (levels, n)
         outside = (table_bytes > inputs["sram"]).sum(axis=0)
         inside = inputs["levels"] - outside

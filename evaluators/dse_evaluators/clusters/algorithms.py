@@ -186,7 +186,7 @@ def _hidden(latency_s: Floats, near_s: Floats, far_s: Floats) -> Took:
 
 
 def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took:
-    """Return the time of a transfer within nodes and a subsequent one between nodes."""
+    """Return the time of a transfer within nodes and a subsequent transfer between nodes."""
     return Took(
         latency_s=group.stepped_s + waits_s,
         near_s=near_s,

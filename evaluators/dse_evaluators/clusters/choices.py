@@ -41,7 +41,7 @@ class Choices:
 
     @property
     def readings(self) -> Readings:
-        """Inputs of the combinations, and those that choose a combination.
+        """Inputs of the combinations, and the inputs that choose a combination.
 
         A categorical input may have every value that one of the combinations accepts.
         """
@@ -75,12 +75,12 @@ class Choices:
         return "+".join(dict.fromkeys(part.version for part in self.parts.values()))
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that each value of the other inputs is valid for a combination.
+        """Check that each value of an input is valid for at least one combination of options.
 
-        Only the combinations of the names in ``values`` count, or all where it has none.
+        Where ``values`` has values of such an option, only combinations with these values count.
 
         Raises:
-            SpecError: a value is invalid for all of them.
+            SpecError: a value is invalid for all of these combinations.
         """
         asked = [set(values.get(name, all_names)) for name, all_names in self.names.items()]
         parts = [
@@ -157,7 +157,9 @@ def _values(one: Reading) -> Collection[Value]:
 def choices_of(
     evaluator: DeclaredEvaluator, labels: Mapping[str, Callable[[Any], str]]
 ) -> Choices | None:
-    """Return the evaluators of all combinations of options given as lists; ``None`` if none is.
+    """Return the evaluators of all combinations of options given as lists, or ``None``.
+
+    The result is ``None`` if no option is given as a list.
 
     Args:
         evaluator: an evaluator whose other options are set.

@@ -29,20 +29,20 @@ WRONG_UNIT = 100.0
 """Median ratio of measured and shipped times from which on the unit must be wrong."""
 
 _SMALL_BYTES, _LARGE_BYTES = 1 << 16, 1 << 26
-"""Sizes below and above which a series needs one, for its latency and its bandwidth."""
+"""A series needs a size up to the first, for latency, and one from the second, for bandwidth."""
 
 
 def calibrate_collectives(path: Path, like: str) -> CalibrationResult:
     """Fit the constants of a system's collectives within a node.
 
-    Each collective of each number of ranks is fitted by itself. Its error is that on every second
-    size, predicted by constants fitted to the others; the constants of the result are fitted to all
-    sizes. A series that does not determine them is left out, and so is one on whose held-out
-    sizes the shipped constants are as good.
+    Each series, the times of one collective among one number of ranks, is fitted by itself. Its
+    error is measured on every second size, by constants fitted to the other sizes; the constants of
+    the result are fitted to all sizes. A series that does not determine the constants is left out,
+    and so is a series on whose held-out sizes the shipped constants are as good.
 
     Args:
-        path: output of NCCL's tests, or CSV, as for
-            :func:`.collective_rows.read_measured_collectives`.
+        path: output of NCCL's tests, or a CSV file with the columns ``collective``, ``ranks``,
+            ``size_bytes`` and a time such as ``time_us``.
         like: name of the system that was measured.
 
     Raises:
@@ -93,7 +93,7 @@ def judge_held_out(
     took_s: Floats,
     shipped: CollectiveConstants,
 ) -> CalibrationError:
-    """Return the error on every second size, by constants that were fitted to the others.
+    """Return the error on every second size, by constants fitted to the other sizes.
 
     Args:
         collective: the collective.
@@ -120,7 +120,7 @@ def judge_held_out(
 
 
 def split_sizes(count: int) -> Mask:
-    """Return the mask of the sizes that are fitted, (count,); the others are held out."""
+    """Return the mask of the sizes that are fitted, (count,); the other sizes are held out."""
     return np.arange(count) % 2 == 0
 
 
@@ -134,7 +134,7 @@ def fit_constants(
         ranks: number of ranks.
         sizes: ascending sizes of the array [B], (n,).
         took_s: measured times [s], (n,).
-        piped: whether pipelining is fitted, too; without it, it is 0.
+        piped: whether pipelining is fitted, too; if not, the pipelining coefficient is 0.
     """
 
     def constants(logs: Floats) -> CollectiveConstants:
@@ -158,7 +158,7 @@ def _group(
     """Return the rows by collective, ranks and nodes; empty arrays are left out.
 
     Raises:
-        SpecError: more ranks of a node than it has devices.
+        SpecError: a row has more ranks than its nodes have devices.
     """
     groups = defaultdict[tuple[Collective, int, int], list[MeasuredCollective]](list)
     for row in rows:
@@ -205,10 +205,10 @@ def _check_unit(
     ranks: int,
     shipped: CollectiveConstants,
 ) -> None:
-    """Check that times are of the order of the shipped ones.
+    """Check that measured times are of the order of the times by the shipped constants.
 
     Raises:
-        SpecError: the median ratio is above ``WRONG_UNIT``.
+        SpecError: the median ratio is above ``WRONG_UNIT``, or below its inverse.
     """
     sizes = np.array([row.size_bytes for row in series], dtype=np.float64)
     ratios = np.array([row.seconds for row in series]) / seconds(collective, sizes, ranks, shipped)
@@ -220,7 +220,7 @@ def _check_unit(
 
 
 def _row(collective: Collective, ranks: int, sizes: Floats, took_s: Floats) -> Mapping[str, Any]:
-    """Return the constants that were fitted to all sizes, as a system's file has them."""
+    """Return the constants fitted to all sizes, in the form of a system's YAML file."""
     found = fit_constants(collective, ranks, sizes, took_s)
     return {
         "collective": collective,

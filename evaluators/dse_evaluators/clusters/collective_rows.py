@@ -50,9 +50,10 @@ class MeasuredCollective:
 def read_measured_collectives(path: Path) -> list[MeasuredCollective]:
     """Return the collectives of a file: the printed output of NCCL's tests, or CSV.
 
-    A file may have the output of several programs, one after another. Times are those out of place.
-    The CSV columns are ``collective``, ``ranks``, ``size_bytes``, a time with its unit such as
-    ``time_us``, and optionally ``nodes``.
+    A file may have the output of several programs, one after another. Of the
+    two times that they print, the time of the out-of-place operation is taken. The CSV columns are
+    ``collective``, ``ranks``, ``size_bytes``, a time with its unit such as ``time_us``, and
+    optionally ``nodes``.
 
     Args:
         path: the file.
@@ -183,7 +184,7 @@ def _time_column(names: Sequence[str]) -> tuple[str, float]:
     """Return the name of the time's column, and its unit in seconds.
 
     Raises:
-        SpecError: a column is missing, unknown or twice there, or the time has no unit.
+        SpecError: a column is missing or unknown, there are two times, or the time has no unit.
     """
     times = [name for name in names if _TIME.fullmatch(name)]
     for name in ("collective", "ranks", "size_bytes"):

@@ -66,8 +66,8 @@ class CollectiveTime(
     Args:
         system: a name of ``clusters.systems``, the path of a YAML file such as ``dse calibrate
             collectives`` writes, or a mapping ``{like: h100-dgx, fabric: {bandwidth: 360 GB/s}}``;
-            a list of these makes it an input of the space. Without it, the space chooses among all
-            names.
+            a list of these makes ``system`` an input of the space. Without this option, the space
+            chooses among all names.
 
     Inputs:
         apart: devices from one rank to the next: the degree of the parallelism nested inside.
@@ -120,7 +120,7 @@ class CollectiveTime(
 
     @staticmethod
     def calibrate(file: Path, like: str) -> CalibrationResult:
-        """Fit the constants of a system's collectives within a node to measured ones.
+        """Fit the constants of a system's collectives within a node to measured times.
 
         Args:
             file: output of NCCL's tests, or CSV with collective, ranks, size_bytes and time_us.

@@ -49,7 +49,7 @@ class ConstantColumns:
 
     @staticmethod
     def by_ranks(known: Sequence[CollectiveConstants]) -> ConstantColumns:
-        """Return the constants for 0, 1, 2, ... ranks, where those from 2 ranks on are ``known``.
+        """Return the constants for 0, 1, 2, ... ranks; ``known`` are the constants from 2 ranks on.
 
         With fewer than two ranks nothing is sent: latency 0 and infinite bandwidth.
         """
@@ -99,9 +99,9 @@ def seconds(
 ) -> Floats:
     """Return the time [s] of a collective over an array of ``size_bytes``; 0 with one rank.
 
-    ``a + F S / B + 2 p sqrt(a F S / B)`` with latency a, link share F, size S, bandwidth B and
-    pipelining p. With p = 1 it is ``(sqrt(a) + sqrt(F S / B)) ** 2``, the cost of the optimal
-    pipeline.
+    The time is ``a + F S / B + 2 p sqrt(a F S / B)`` with latency a, link share F, size S,
+    bandwidth B and pipelining p. With p = 1 the time is ``(sqrt(a) + sqrt(F S / B)) ** 2``, the
+    cost of the optimal pipeline.
 
     Source:
         Johnsson, Ho: Optimum Broadcasting and Personalized Communication in Hypercubes, 1989,

@@ -87,7 +87,7 @@ class MeasuredFabric:
     Args:
         name: name of the fabric, for messages.
         measured: constants by collective and number of ranks.
-        sizes: smallest and largest array that was measured [B], likewise.
+        sizes: smallest and largest array that was measured [B], by collective and number of ranks.
         like: function that returns the constants of a collective that was not measured.
     """
 
@@ -122,7 +122,7 @@ def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstan
     """Return latency, bandwidth and pipelining of a collective within one node.
 
     A collective without measurements has the bandwidth and latency of an all-reduce; all-gather and
-    reduce-scatter have half of that latency.
+    reduce-scatter have half of the latency.
 
     Raises:
         SpecError: the fabric is unknown, or has neither this collective nor an all-reduce.
@@ -138,7 +138,7 @@ def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstan
 
 
 def is_measured(fabric: str, collective: Collective) -> bool:
-    """Return whether a collective was measured on a fabric, or on the fabric it is ``like``."""
+    """Return whether a collective was measured on a fabric, or on the one its ``like`` names."""
     rows = _fabrics().get(fabric, ())
     if rows:
         return all(row.kind == "like" and is_measured(row.like, collective) for row in rows)

@@ -29,7 +29,7 @@ class RowFormat:
     Args:
         time: name of the measured time, to which its unit is appended: ``tpot`` as ``tpot_ms``.
         options: columns besides the model that are options of the evaluator, with their defaults;
-            ``None`` for a required one.
+            ``None`` for a required column.
         inputs: columns that are inputs of the evaluator.
         required: inputs that each row has.
         example: a header, for messages.
@@ -43,7 +43,7 @@ class RowFormat:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the table of measurements, without that of the time."""
+        """Columns of the table of measurements, without the column of the time."""
         return ("model", *self.options, *self.inputs)
 
 
@@ -61,12 +61,12 @@ class MeasuredRow:
 def read_measured_rows(path: Path, form: RowFormat) -> list[MeasuredRow]:
     """Return the rows of a CSV file, or of the results of ``vllm bench serve --save-result``.
 
-    The kind of file is that of its content. A result has its model, its parallel degrees and its
-    formats as ``--metadata model=llama3-8b tp=1 weight_format=bf16``.
+    A file whose content is JSON is read as results. A result needs its model, its parallel degrees
+    and its formats, which ``--metadata model=llama3-8b tp=1 weight_format=bf16`` writes.
 
     Args:
         path: the file.
-        form: its columns.
+        form: columns of the file.
 
     Raises:
         SpecError: the file cannot be read or has no rows, or a row is invalid.
@@ -124,9 +124,10 @@ def _json_rows(text: str, path: Path, form: RowFormat) -> Iterator[MeasuredRow]:
 
 
 def _objects(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield each JSON object with its line: one, a list of them, or one after another.
+    """Yield each JSON object of a text, with its line.
 
-    ``vllm bench serve --append-result`` writes one after another.
+    The text is an object, a list of objects, or objects one after another as written by
+    ``vllm bench serve --append-result``.
     """
     decoder, at = json.JSONDecoder(), 0
     while text[at:].strip():

@@ -47,7 +47,7 @@ def count_of(name: str, value: Any) -> int:
     """Return a number of devices, nodes or adapters that a user states, after checking it.
 
     Raises:
-        SpecError: it is not a whole number from 1.
+        SpecError: the value is not a whole number from 1.
     """
     number(1, _MOST_DEVICES, whole=True)(name, value)
     return int(value)
@@ -57,7 +57,7 @@ def amount_of(name: str, value: Any, unit: str, *, least: float) -> float:
     """Return a figure of a system in ``unit``, given as a number or with its unit as text.
 
     Raises:
-        SpecError: it is neither, or is less than ``least``.
+        SpecError: the value is no number or text with a unit, or is less than ``least``.
     """
     if not isinstance(value, int | float | str):
         raise SpecError(f"{name} cannot be {value!r}", hint=f"a number of {unit}")

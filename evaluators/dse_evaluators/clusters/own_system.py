@@ -1,4 +1,4 @@
-"""Clusters as a study names them: a name, a YAML file, or one of ours with changes."""
+"""Clusters as a study names them: a built-in name, a YAML file, or a built-in one with changes."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def system_from(value: object, option: str = "system") -> System:
     """Return the cluster that an option names.
 
     Args:
-        value: a name of ``clusters.systems``; the path of a YAML file with such a mapping; or a
-            mapping ``{like: NAME or path, device: ..., node_devices: 8, nodes: 4, fabric: ...,
-            network: ...}`` of what differs.
+        value: a name of ``clusters.systems``; a mapping ``{like: NAME or path, device: ...,
+            node_devices: 8, nodes: 4, fabric: ..., network: ...}`` of the fields that differ from
+            the system ``like``; or the path of a YAML file with such a mapping.
         option: name of the option, for messages.
 
     Raises:
@@ -66,8 +66,9 @@ def device_from(value: object, option: str = "device") -> Device:
 
     Args:
         value: a name of ``devices.csv``; the path of a YAML file, such as ``dse calibrate devices``
-            writes; or a mapping ``{like: NAME, memory: 96 GB, ...}`` of the figures that differ. It
-            keeps the constants that were measured on the named device, unless it has its own.
+            writes; or a mapping ``{like: NAME, memory: 96 GB, ...}`` of the figures that differ.
+            The result keeps the constants measured on the named device, unless the mapping has
+            others.
         option: name of the option, for messages.
 
     Raises:
@@ -91,7 +92,7 @@ def label_of_system(value: object) -> str:
     """Return the name of a system that an option names, as a space refers to it.
 
     Args:
-        value: the value of the option, as for :func:`system_from`.
+        value: a name, the path of a YAML file, or a mapping with the key ``like``.
     """
     return system_from(value).name
 
@@ -100,7 +101,7 @@ def system_edition(value: object) -> str:
     """Return a hash of a system or device of the user; an empty text for a built-in name.
 
     Args:
-        value: the value of an option, as for :func:`system_from`, or a mapping of a device.
+        value: a name, the path of a YAML file, or a mapping with the key ``like``.
     """
     if value is None or (isinstance(value, str) and not is_path(value)):
         return ""
@@ -108,14 +109,14 @@ def system_edition(value: object) -> str:
 
 
 def _contents(value: object, files: tuple[Path, ...] = ()) -> object:
-    """Return a system with the contents of the files that it names, also by ``like``.
+    """Return the value of an option, with the contents of YAML files in place of their paths.
 
     Args:
         value: the value of an option.
-        files: the files that led to it.
+        files: the files whose key ``like`` led to this value.
 
     Raises:
-        SpecError: a file cannot be read, or is like itself.
+        SpecError: a file cannot be read, or its key ``like`` leads back to the file.
     """
     if isinstance(value, str) and is_path(value):
         path = Path(value)
@@ -177,7 +178,7 @@ def _change_device(_: System, value: object) -> dict[str, Any]:
 
 
 def _change_network(base: System, value: object) -> dict[str, Any]:
-    """Return the network between nodes: a known one by name, or one with other figures."""
+    """Return the network between nodes: a built-in network, or a network with changed figures."""
     if isinstance(value, str):
         return {"network": network_of(value)}
     if not isinstance(value, Mapping):
@@ -208,4 +209,4 @@ _CHANGES: Mapping[str, Callable[[System, Any], dict[str, Any]]] = {
     "fabric": change_fabric,
     "network": _change_network,
 }
-"""Functions of the base and of a key's value that return the fields of a system to replace."""
+"""Functions of a base system and a key's value that return the fields of the system to replace."""

@@ -33,7 +33,7 @@ LEAST_ROWS = 12
 """Smallest number of different rows: four for each factor."""
 
 LEAST_EFFECT = 0.05
-"""Smallest change of the logarithm of times with that of a constant, other constants being free."""
+"""Smallest change of log times over the change of a constant's logarithm, other constants free."""
 
 WRONG_UNIT = 30.0
 """Median ratio of measured and modelled times from which on the unit must be wrong."""
@@ -55,8 +55,8 @@ class ScaleFit:
     """Device whose constants were fitted, with errors by shape and by model.
 
     Args:
-        calibrations: rows of constants, as a device file has them.
-        errors: errors on held-out rows; the naive one is that of the shipped constants.
+        calibrations: constants by number format, in the form of a device's YAML file.
+        errors: errors on held-out rows, with the error of the shipped constants as naive error.
         notes: constants that the rows do not determine, and what to measure.
     """
 
@@ -74,19 +74,19 @@ def fit_scales(
 ) -> ScaleFit:
     """Fit factors of the constants of a device to measured rows, by robust least squares.
 
-    The residual, its scale and the prior are those of the fit to single products
-    (:mod:`.roofline_fit`); the prior's mode is the shipped constants. Constants that the rows do
-    not determine stay at this mode.
+    The residual, its scale and the prior are the same as in :mod:`.roofline_fit`, which fits the
+    constants to single products; the prior's mode is the shipped constants. Constants that the rows
+    do not determine stay at this mode.
 
     Args:
         rows: the measured rows.
         device: the device whose shipped constants are the prior.
-        base: these constants, by number format.
-        predict: the model.
+        base: the shipped constants, by number format.
+        predict: function of a device and rows that returns modelled seconds.
         group: name of the measured time, for the errors.
 
     Raises:
-        SpecError: there are too few rows, the time has another unit, the rows determine no
+        SpecError: there are too few rows, the unit of the time is wrong, the rows determine no
             constant, or the fit is no better than the shipped constants on held-out rows.
     """
     shapes = [_shape(row) for row in rows]
@@ -193,7 +193,7 @@ class _Fit:
         return np.asarray(found.x)
 
     def effects(self, logs: Floats) -> list[float]:
-        """Return how much times change with each constant alone, the others being free."""
+        """Return the effect of each constant on log times, with the other constants free."""
         every, step = np.arange(len(self.rows)), 1e-3
         columns = []
         for place in range(len(SCALED)):
@@ -250,7 +250,7 @@ def _record(
     error: CalibrationError | None = None,
     points: int = 1,
 ) -> Mapping[str, Any]:
-    """Return constants as a row of a device file; its errors are those on complete times."""
+    """Return constants in the form of a device's YAML file, with their held-out errors."""
     named = {
         each.name: max(float(getattr(one.constants, each.name)), _TINY)
         for each in fields(RooflineConstants)

@@ -18,7 +18,7 @@ from dse_evaluators.fits import Fit, fits_in
 from dse_evaluators.readings import look_up_row
 
 FITS = Path(__file__).with_name("networks.fits.json")
-"""File of the constants of measured networks; other rows of ``networks.csv`` state their own."""
+"""File of the fitted constants of measured networks; ``networks.csv`` states other constants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class InterNodeNetwork:
     device_bytes_per_s: float
     """Rate of one device while no other device of its node communicates."""
     message_bytes_per_s: float
-    """That rate in a point-to-point message, which no adapter carries as fast as a collective."""
+    """Rate of one device in point-to-point messages, which are slower than collectives."""
     pipelining: float
     """Pipelining coefficient, as in :class:`collectives.CollectiveConstants`."""
     checked: str
@@ -54,7 +54,7 @@ class InterNodeNetwork:
         return np.minimum(self.message_bytes_per_s, self.share(busy))
 
     def gap_s(self, busy: Floats | float) -> Floats:
-        """Return the gap between two messages of a device while ``busy`` of its node send."""
+        """Return the gap between a device's messages while ``busy`` devices of its node send."""
         return self.message_s * np.maximum(1.0, np.asarray(busy) / self.adapters)
 
 
@@ -86,7 +86,7 @@ def _network(row: Mapping[str, str]) -> InterNodeNetwork:
     faster = float(row["faster"] or 1.0)
 
     def figure(name: str) -> float:
-        """Return the constant in the network's row, or else the fitted one.
+        """Return the constant in the network's row, or else the fitted constant.
 
         Fitted rates are multiplied by the row's factor ``faster``.
         """

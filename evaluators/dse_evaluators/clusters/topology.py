@@ -60,10 +60,11 @@ def spread(
     algorithm: str = "auto",
     alone: bool = False,
 ) -> Took:
-    """Return the seconds of :func:`spread_s` split into latency, within and between nodes.
+    """Return the seconds of n collectives, split into latency and transfers in and between nodes.
 
-    Each part is (n,). ``algorithm`` applies between nodes; within a node the measured time of the
-    library is used. With ``alone``, no other device of a node communicates.
+    Ranks are every ``apart``-th device; each part is (n,). ``algorithm`` applies between nodes;
+    within a node the measured time of the library is used. With ``alone``, no other device of a
+    node communicates.
     """
     inside = ranks_inside(system, ranks, apart)
     group = group_of(system, collective, inside, ranks, alone=alone)

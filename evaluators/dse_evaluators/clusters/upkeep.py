@@ -36,7 +36,7 @@ class Upkeep:
     Args:
         device: a name of ``devices.csv``.
         system: name of its cluster, for messages; empty if none is named.
-        price_per_hour: US dollars per device; by default that of :data:`PRICES_PER_HOUR`.
+        price_per_hour: US dollars per device; by default the price in :data:`PRICES_PER_HOUR`.
         grid: a name of :data:`~dse_evaluators.carbon.grids.GRIDS`.
         pue: power usage effectiveness: power of the building over that of its computers.
         lifetime_s: seconds over which the embodied carbon is spread, without idle time.
@@ -68,7 +68,7 @@ class Upkeep:
 
     @property
     def lacks_price(self) -> tuple[str, str]:
-        """Message for a device without a price, and how to give one."""
+        """Message for a device without a price, and an example of the option ``price_per_hour``."""
         name = self.system or self.device
         reason = f"no price is known for {name}"
         return reason, f"price_per_hour: {{{name}: 4.50}}, in dollars per device"

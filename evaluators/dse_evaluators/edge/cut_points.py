@@ -40,9 +40,9 @@ class CutPoints:
     """The c cuts of a network of l layers, from all layers on the server to all on the device.
 
     The first cut is before the first layer, the last one after the last layer; a cut has whole
-    layers on both sides. Tensors that are computed before a cut and needed after it cross it, the
-    skipping ones of residual blocks among them. Where operators that are no layers stand between
-    two layers, such as pooling, the cut is at the one of them where the least crosses.
+    layers on both sides. Tensors that are computed before a cut and needed after it cross the
+    cut, including the skip connections of residual blocks. Where operators that are no layers stand
+    between two layers, such as pooling, the cut is at the operator where the fewest elements cross.
     """
 
     layers: tuple[Layer, ...]

@@ -50,13 +50,15 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
     """Energy and accuracy of a network that exits early and lowers its voltage until a deadline.
 
     The first layer runs at the highest voltage. An example whose entropy is then below
-    ``threshold`` stops. For another one, a table predicts from that entropy the layer at which it
-    will stop; the other layers run at the lowest voltage whose clock reaches that layer by the
-    deadline, and the example stops there at the latest. ``policy: early-exit`` runs all at the
-    highest voltage, and ``none`` all layers, which ``saving`` is relative to.
+    ``threshold`` stops. For any other example, a table predicts from its entropy the layer at which
+    it will stop; the layers after the first run at the lowest voltage whose clock reaches that
+    layer by the deadline, and the example stops there at the latest. ``policy: early-exit`` exits
+    early with all layers at the highest voltage. ``none`` runs all layers of the network at the
+    highest voltage; ``saving`` is the energy of ``none`` over the energy of the design.
 
-    Accuracy and exits are those of a network of yours that was run: ``file`` has the entropy of
-    each exit's prediction, and whether it is right. The table is made of the split ``search`` only.
+    Accuracy and exits come from a run of a network of yours: ``file`` has the entropy of each
+    exit's prediction, and whether the prediction is right. The table is made of the split
+    ``search`` only.
 
     Args:
         file: a CSV file with the columns ``split``, ``entropy_1`` ... ``entropy_L`` in nat, and
@@ -67,19 +69,19 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
         policy: ``none``, ``early-exit`` or ``dvfs``.
         threshold: entropy in nat below which an exit is taken.
         quantile: share of the examples with about the same first entropy that stop no later than
-            the table predicts; a larger one is safer and takes more energy.
+            the table predicts; a larger quantile is safer and takes more energy.
         deadline: time for one example.
         layer_time: time of a layer at the highest voltage.
         layer_energy: energy of a layer at the highest voltage.
         voltage: the highest voltage.
         lowest_voltage: the lowest voltage.
-        slowest: clock at the lowest voltage, as a share of the one at the highest; it is linear in
-            the voltage between them.
+        slowest: clock at the lowest voltage, as a share of the clock at the highest voltage;
+            between them the clock is linear in the voltage.
         voltage_step: step of the voltages that can be set.
 
     Limits:
-        Dynamic energy alone, quadratic in the voltage: no leakage, and no time or energy to change
-        the voltage or to evaluate an exit. All layers take the same time.
+        Only dynamic energy is modelled, quadratic in the voltage: no leakage, and no time or energy
+        to change the voltage or to evaluate an exit. All layers take the same time.
 
     Error:
         Exits and accuracy are exact on the examples of the file. Energy and time are not validated:
@@ -87,8 +89,8 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
 
     Source:
         Tambe et al.: EdgeBERT, 2021, section 5: entropy-based exits, prediction after the first
-        layer, and the lowest voltage that meets the deadline. The table here is of quantiles;
-        EdgeBERT's is distilled from a small network.
+        layer, and the lowest voltage that meets the deadline. The table here has quantiles;
+        the table of EdgeBERT is distilled from a small network.
 
     Example:
         options:
@@ -189,7 +191,7 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stops:
-    """Share of examples by the predicted layer and the one at which they stop.
+    """Share of examples by the predicted layer and by the layer at which they stop.
 
     A predicted layer of 1 stands for the highest voltage.
     """
@@ -199,7 +201,7 @@ class Stops:
 
     @staticmethod
     def of(trace: ExitTrace, stopped: Ints, predicted: Ints) -> Stops:
-        """Count the examples of a trace by the layer at which they exit and the predicted one."""
+        """Count the examples of a trace by the predicted layer and by the layer of their exit."""
         layers = trace.hits.shape[1]
         shares = np.zeros((layers, layers))
         np.add.at(shares, (predicted - 1, stopped - 1), 1 / len(stopped))

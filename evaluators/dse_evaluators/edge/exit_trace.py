@@ -18,7 +18,7 @@ _COLUMNS = "split,entropy_1,entropy_2,hit_1,hit_2: the splits search and test, a
 _LEAST_EXITS = 2
 
 _BINS = 20
-"""Bins of the first entropy, of which each has its own prediction."""
+"""Number of bins of the entropy after the first layer; each bin has a prediction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class ExitTrace:
         """Return the layer, from 1, at which each example stops, (m,).
 
         Args:
-            threshold: entropy [nat] below which an exit is taken; the last one always is.
+            threshold: entropy [nat] below which an exit is taken; the last exit is always taken.
         """
         sure = self.entropies < threshold
         sure[:, -1] = True
@@ -56,7 +56,7 @@ class ExitTable:
 
         Args:
             trace: examples other than those that the table is used on.
-            threshold: as in :meth:`ExitTrace.exits`.
+            threshold: entropy [nat] below which an exit is taken.
             quantile: share of the examples of a bin that stop no later than its prediction.
         """
         first, exits = trace.entropies[:, 0], trace.exits(threshold)

@@ -53,7 +53,7 @@ class Microcontroller(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versi
     """Time, energy and memory of a network, or of one step of its training, on a microcontroller.
 
     Cores with 32-bit registers compute two fp16 or four int8 products at once, but ``scalar_share``
-    of the fp32 cycles, such as loads of single values and changes of layout, stays as it is. Each
+    of the fp32 cycles, such as loads of single values and changes of layout, is not shortened. Each
     layer takes the longer of its computation and of the transfer of its operands. A step of
     training computes each product three times: forwards, for the weights' gradients, and for the
     inputs' gradients (not in the first layer).
@@ -70,17 +70,17 @@ class Microcontroller(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versi
         scalar_share: share of the fp32 cycles that vectors do not shorten; 0.163 gives the 1.72
             times that Nadalini et al. measured for a convolution in fp16.
         serial_share: share of the cycles that one core alone takes.
-        clock: of the cores.
-        bandwidth: of transfers of weights and activations to the memory of the cores.
-        power: of the chip at work.
-        memory: of the chip. A design whose weights, gradients and activations need more is
+        clock: clock of the cores.
+        bandwidth: bandwidth of transfers of weights and activations to the memory of the cores.
+        power: power of the chip at work.
+        memory: memory of the chip. A design whose weights, gradients and activations need more is
             infeasible.
 
     Limits:
-        Matrix products alone. Transfers are overlapped with computation and read each operand once.
-        Training keeps all weights, their gradients and all layers' inputs; inference keeps all
-        weights and the largest pair of input and output, padding included. int8 is for inference
-        only.
+        Only matrix products are modelled. Transfers are overlapped with computation and read each
+        operand once. Training keeps all weights, their gradients and all layers' inputs; inference
+        keeps all weights and the largest pair of input and output, padding included. int8 is for
+        inference only.
 
     Error:
         Not validated on a chip. ``scalar_share`` of 0.163 was solved from one measured ratio; the

@@ -57,10 +57,10 @@ class Mission(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Missions for each battery charge of an aerial robot that reacts to what its camera sees.
 
     The robot flies as fast as it can still stop within ``sensing_range`` of an obstacle that
-    appears right after a frame. It takes one decision for each frame, at the rate of the slowest of
-    sensor, computer and controller. The computer adds mass, by its board and by a heatsink in
-    proportion to its power; mass lowers the acceleration and raises the power of the rotors. A
-    design that cannot hover is infeasible.
+    appears right after a frame. The robot takes one decision for each frame, at the rate of the
+    slowest of sensor, computer and controller. The computer adds mass, by its board and by a
+    heatsink in proportion to its power; mass lowers the acceleration and raises the power of the
+    rotors. A design that cannot hover is infeasible.
 
     ``latency`` and ``energy`` of a frame are inputs: in a study they are the metrics of the
     evaluator of the computer, such as ``accelerators.systolic`` or ``accelerators.gpu``.
@@ -76,8 +76,8 @@ class Mission(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         control_rate: commands that the flight controller follows in a second; the default is no
             limit.
         sensing_range: distance at which an obstacle is seen.
-        mass: the robot with battery and sensor, without the computer.
-        board_mass: the computer without its heatsink.
+        mass: mass of the robot with battery and sensor, without the computer.
+        board_mass: mass of the computer without its heatsink.
         heatsink: mass of the heatsink for each watt of the computer at work.
         thrust: greatest thrust of all rotors together.
         hover_power: power of the rotors that keeps ``mass`` in the air.
@@ -85,7 +85,7 @@ class Mission(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         battery: energy of a full battery.
         distance: length of a mission.
         success: share of missions that succeed, such as a measured accuracy; ``missions`` counts
-            those.
+            successful missions.
 
     Limits:
         Straight flight on level ground at the safe speed. Stages of sensing, computing and control
@@ -94,8 +94,8 @@ class Mission(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         nothing between frames. All figures of the robot are the user's.
 
     Error:
-        Not validated: no flight was available. Krishnan et al. report 5.1 to 9.5 % between the law
-        of the safe speed and flights of four robots.
+        Not validated: no flight was available. Krishnan et al. report differences of 5.1 to 9.5 %
+        between the law of the safe speed and flights of four robots.
 
     Source:
         Speed: Liu et al.: High Speed Navigation for Quadrotors with Limited Onboard Sensing, 2016;
@@ -195,16 +195,16 @@ class Motion:
         """Return the speed [m/s] from which a robot stops within its sensing range.
 
         Args:
-            period_s: time until it reacts, (n,).
+            period_s: time until the robot reacts, (n,).
 
         Source:
-            Liu et al., 2016: v T + v^2 / (2 a) = d, solved for v; a form that loses no digits at
+            Liu et al., 2016: v T + v^2 / (2 a) = d, solved for v, in a form that loses no digits at
             long periods.
         """
         still = 2 * self.sensing_range / self.acceleration
         return 2 * self.sensing_range / (np.sqrt(period_s**2 + still) + period_s)
 
     def period_of(self, share: float) -> Floats:
-        """Return the period [s] at which the safe speed is this share of the limit."""
+        """Return the period [s] at which the safe speed is this share of ``speed_limit``."""
         unit = np.sqrt(2 * self.sensing_range / self.acceleration)
         return unit * (1 - share**2) / (2 * share)

@@ -60,8 +60,8 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
     """Latency and device energy of a network whose first layers run on a device, the rest remotely.
 
     At ``cut: 0`` the server gets the input; at the last cut the device computes all, and sends
-    nothing. In between, the tensors that cross the cut are sent in ``cut_format``: those that a
-    later layer needs, the skipping ones of residual blocks among them (:mod:`.cut_points`).
+    nothing. In between, all tensors that a later layer needs, including the skip connections of
+    residual blocks, are sent in ``cut_format`` (:mod:`.cut_points`).
     ``threshold_bandwidth`` is the least bandwidth at which some other cut is as fast as the device
     alone; it is undefined if no bandwidth suffices. ``extrapolated`` is 1 if the device or the
     server was not measured in its format (see Limits).
@@ -71,31 +71,33 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
             ``{python: net.py:make, input: [3, 32, 32]}``, or a module; see ``docs/workloads.md``.
         platforms: figures of devices and servers of yours, or paths of their files, by name: see
             :mod:`.platforms`.
-        radio: what the device sends with: the energy of a bit and the power while it sends, as in
+        radio: radio of the device: the energy of a sent bit and the power while it sends, as in
             ``{bit_energy: 300 nJ, power: 0.2 W}``; or ``wifi``, ``lte``, ``3g``, whose figures are
-            assumed, or ``wired``, of which no energy is counted.
+            assumed, or ``wired``, whose energy is not counted.
         input_bits: bits of each element of the network's input, as it is sent at ``cut: 0``.
 
     Inputs:
-        cut: the number of the cut, from 0; the note of ``dse check`` has the layer before each.
-        cut_format: number format of the tensors that cross, as in ``compression.recipe``.
+        cut: the number of the cut, from 0; the note of ``dse check`` names the layer before each
+            cut.
+        cut_format: number format of the tensors that cross the cut, such as ``fp16`` or ``int8``.
         device: a device of ``devices.csv`` or of ``platforms``.
-        server: likewise.
+        server: a device of ``devices.csv`` or of ``platforms``.
         device_format: a format of ``RECIPES``, in which the device computes.
-        server_format: likewise of the server.
-        bandwidth: of the link from the device to the server.
-        round_trip: time of an empty message there and back; the result of the network is one.
+        server_format: a format of ``RECIPES``, in which the server computes.
+        bandwidth: bandwidth of the link from the device to the server.
+        round_trip: time of an empty message there and back; the result of the network is taken as
+            an empty message.
 
     Limits:
         Times are those of ``accelerators.gpu`` for one example: GEMMs alone, by roofline constants
         that were measured on the devices of ``docs/devices.md``; for other devices, such as
-        Jetsons, medians over those. The server is free. Conversion to the format of the cut costs
-        no time. Results of the network other than its last are not sent. Layer tables of language
-        models and of the catalogue are cut between blocks.
+        Jetsons, by medians over those devices. The server has no other load. Conversion to the
+        format of the cut costs no time. Results of the network other than its last are not sent.
+        Layer tables of language models and of the catalogue are cut between blocks.
 
     Error:
         Not validated: no measurement of a network that is cut was available. Crossing tensors are
-        counted exactly for ONNX files. What a format costs in quality is measured by
+        counted exactly for ONNX files. The loss of quality by a format is measured by
         ``compression.recipe``.
 
     Source:

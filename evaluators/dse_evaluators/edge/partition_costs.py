@@ -58,7 +58,7 @@ class Prefixes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutCosts:
-    """Costs of the c cuts of a network without what depends on the link; arrays are (c,)."""
+    """Costs of the c cuts of a network, without the costs of the link; arrays are (c,)."""
 
     device_s: Floats
     device_j: Floats
@@ -67,7 +67,7 @@ class CutCosts:
     server_s: Floats
     sent_bytes: Floats  # 0 at the last cut, where nothing is sent
     measured: bool
-    """Whether the roofline constants of device and server were measured on them."""
+    """Whether the roofline constants were measured on the device and on the server themselves."""
 
     @property
     def fixed_s(self) -> Floats:
@@ -78,9 +78,9 @@ class CutCosts:
 def bisect_threshold(costs: CutCosts, round_trip_s: Floats) -> Floats:
     """Return the least bandwidths [B/s] at which some other cut is as fast as the last one, (n,).
 
-    The time of the fastest of these cuts falls with the bandwidth, so that bisection finds where it
-    meets that of the device alone. NaN means that no bandwidth suffices: the device alone is faster
-    than the round trip and the server's half.
+    The last cut is the device alone. The time of the fastest other cut falls with the bandwidth, so
+    that bisection finds where it equals the time of the device alone. NaN means that no bandwidth
+    suffices: the device alone is faster than the round trip and the server's half.
 
     Args:
         costs: the costs of all cuts.
@@ -101,9 +101,10 @@ def bisect_threshold(costs: CutCosts, round_trip_s: Floats) -> Floats:
 
 
 def enumerate_threshold(costs: CutCosts, round_trip_s: Floats) -> Floats:
-    """Return the threshold of :func:`bisect_threshold`, as the minimum over all cuts, (n,).
+    """Return the least bandwidths [B/s] at which some other cut is as fast as the last one, (n,).
 
-    A cut that leaves ``slack`` seconds to the link needs its bytes divided by these.
+    The bandwidth that a cut needs is its sent bytes over the seconds that it leaves to the link;
+    the result is the minimum over all cuts, NaN if no cut leaves any.
     """
     slack_s = (costs.device_s[-1] - round_trip_s)[:, None] - costs.fixed_s[:-1]
     fits = slack_s > 0

@@ -49,7 +49,8 @@ class Phone(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     bandwidth and of the products over ``mac_rate``. The phone warms up towards its power times its
     thermal resistance; at ``heating_limit`` above the surroundings it throttles, and from then on
     it runs at full speed for the share of the time that keeps it at the limit. ``cool_time`` is the
-    time until then, undefined if it never throttles. A model that exceeds the memory is infeasible.
+    time until the phone throttles, undefined if it never throttles. A model that exceeds the memory
+    is infeasible.
 
     Args:
         workload: a model that generates a token, as ``llama2-7b:decode=512``, or a model of yours,
@@ -57,16 +58,16 @@ class Phone(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
 
     Inputs:
         weight_bits: bits of a weight with its share of the scales, such as 4.5.
-        cache_bits: likewise of keys and values.
-        bandwidth: of the memory, as it is reached.
+        cache_bits: bits of a key or value element with its share of the scales.
+        bandwidth: bandwidth of the memory that is reached.
         mac_rate: multiply-accumulates a second that are reached.
-        memory: that the model may use.
-        power: of the phone when it generates at full speed.
-        throttled_power: of the phone when it is throttled.
-        throttled_speed: speed when it is throttled, over the full one.
+        memory: memory that the model may use.
+        power: power of the phone when it generates at full speed.
+        throttled_power: power of the phone when it is throttled.
+        throttled_speed: speed of the throttled phone over the full speed.
         thermal_resistance: warming in K for each W in the steady state.
-        time_constant: of the warming.
-        heating_limit: warming at which it throttles.
+        time_constant: time constant of the warming.
+        heating_limit: warming at which the phone throttles.
         battery: energy of a full battery.
 
     Limits:

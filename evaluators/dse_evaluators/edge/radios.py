@@ -50,10 +50,11 @@ RADIOS: Mapping[str, Radio] = {
 
 
 def read_radio(given: str | Mapping[str, float | str]) -> Radio:
-    """Return a radio of :data:`RADIOS`, or the user's own one.
+    """Return a radio of :data:`RADIOS`, or a radio of the user.
 
     Args:
-        given: its name, or its ``bit_energy`` and ``power``, as numbers in J and W or with a unit.
+        given: name of the radio, or its ``bit_energy`` and ``power``, as numbers in J and W or with
+            a unit.
 
     Raises:
         SpecError: there is no such radio, or a figure is missing, unknown or no amount.

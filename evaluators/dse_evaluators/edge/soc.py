@@ -47,12 +47,13 @@ _METRICS = (
 class Soc(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Latency and energy of a network on a system on chip around its accelerators.
 
-    A frame takes the accelerators, then the transfers of their operands and results, then the
-    software that prepares them. Over ``dma`` the caches are flushed first; over ``acp`` the
-    accelerators read the caches coherently. More accelerators and threads shorten their part by
-    their number and its scaling: n of them are 1 + (n - 1) x scaling times as fast as one.
+    The time of a frame is the sum of the times of the accelerators, of the transfers of their
+    operands and results, and of the software that prepares these. Over ``dma`` the caches are
+    flushed first; over ``acp`` the accelerators read the caches coherently. More accelerators and
+    threads shorten their part by their number and its scaling: n of them are 1 + (n - 1) x scaling
+    times as fast as one.
 
-    ``latency`` and ``energy`` are those of one accelerator: in a study they are the metrics of
+    ``latency`` and ``energy`` are inputs for one accelerator: in a study they are the metrics of
     ``accelerators.systolic`` or of an evaluator of yours.
 
     Inputs:
@@ -63,11 +64,11 @@ class Soc(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         accelerators: number of accelerators that share the layers' tiles.
         threads: number of threads that share the software.
         interface: ``dma`` or ``acp`` (accelerator coherency port).
-        dma_bandwidth: of transfers by DMA.
-        acp_bandwidth: of coherent transfers.
+        dma_bandwidth: bandwidth of transfers by DMA.
+        acp_bandwidth: bandwidth of coherent transfers.
         flush_bandwidth: bytes a second that are flushed from the caches before a transfer by DMA.
-        accelerator_scaling: gain of each further accelerator, over the first one's.
-        thread_scaling: gain of each further thread, over the first one's.
+        accelerator_scaling: speed that each further accelerator adds, over the speed of the first.
+        thread_scaling: speed that each further thread adds, over the speed of the first.
         core_power: power of a core at work.
         transfer_energy: energy of a transferred byte.
 

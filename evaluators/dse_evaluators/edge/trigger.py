@@ -45,9 +45,9 @@ class Trigger(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Power and quality of a chain of filters that select the events of a detector.
 
     An event reaches a stage over a link, whose energy is ``bit_energy`` for each bit; the stage
-    spends ``energy`` on it, and passes relevant events with probability ``true_rate`` and others
-    with ``false_rate``. A stage that is off passes all events at no cost, and its link leads on to
-    the next one.
+    spends ``energy`` on it, and passes relevant events with probability ``true_rate`` and other
+    events with probability ``false_rate``. A stage that is off passes all events at no cost, and
+    its link leads on to the next stage.
 
     Args:
         stages: the stages in order by name, each with the figures that are the same for all
@@ -59,8 +59,8 @@ class Trigger(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         event_bits: bits of an event.
 
     Limits:
-        Stages decide independently of one another, given whether an event is relevant. No queues,
-        dead time or buffers; idle power is left out.
+        Stages decide independently of one another, given whether an event is relevant. Queues,
+        dead time, buffers and idle power are not modelled.
 
     Error:
         Not validated: no measurement of a trigger was available.

@@ -24,8 +24,8 @@ class StageDetector:
     Attributes:
         mean: mean of each word, (words,).
         scale: standard deviation of each word, (words,).
-        components: principal components of standardized words, (width, words); none for a detector
-            that checks each word separately.
+        components: principal components of standardized words, (width, words); ``None`` for a
+            detector that checks each word separately.
         limit: greatest magnitude of a standardized word, or greatest reconstruction error.
     """
 
@@ -44,7 +44,7 @@ class StageDetector:
 
     @property
     def operations(self) -> int:
-        """Operations on one state: a subtraction, a division and a comparison for each word."""
+        """Operations on one state, including the products with the principal components."""
         words = len(self.mean)
         return 3 * words + (0 if self.components is None else 4 * self.components.size)
 

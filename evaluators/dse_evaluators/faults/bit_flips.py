@@ -62,32 +62,34 @@ class BitFlips:
     design parameters; a list parameter has one element per layer, in the order of the model.
 
     A flip is a *silent data corruption* if it changes the prediction of more than ``tolerance`` of
-    the examples, or if it makes a quality metric worse by more than that, compared with the model
-    in the same formats without faults. ``sdc_rate`` is the number of silent data corruptions for
-    each flip that the unprotected model suffers: check bits suffer flips at the same rate, and a
-    protection that stores more bits suffers more of them. Without a protection it is the share of
-    flips that corrupt. ``sdc_low`` and ``sdc_high`` are the ends of its 95 % interval. The quality
-    metrics of the model are means over the flips. ``bits_overhead`` is the additional bits over
-    the stored ones; ``time_overhead`` is modelled: the operations that check each weight once,
-    over a multiplication and an addition with each.
+    the examples, or if it makes a quality metric worse by more than ``tolerance``, compared with
+    the model in the same formats without faults. ``sdc_rate`` is the number of silent data
+    corruptions for each flip that the unprotected model suffers: check bits suffer flips at the
+    same rate, and a protection that stores more bits suffers more of them. Without a protection it
+    is the share of flips that corrupt. ``sdc_low`` and ``sdc_high`` are the ends of its 95 %
+    interval. The quality metrics of the model are means over the flips. ``bits_overhead`` is the
+    number of additional bits over the number of stored bits; ``time_overhead`` is modelled: the
+    operations that check each weight once, over a multiplication and an addition with each weight.
 
     Args:
         model: name of the model, or a model of yours: a path, ``{python: net.py:make}`` or, in
             Python, a ``torch.nn.Module``; see ``docs/how-to/own-model.md``.
         format: number format of the weights, such as ``fp32``, ``fp8_e4m3`` or ``int8:channel``.
         protection: protection of each layer: ``none``; ``clip`` (weights outside of the layer's
-            range are set to its ends) or ``range-zero`` (they are read as zero); ``parity`` (a word
-            with an odd number of flips is read as zero) or ``exponent-parity`` (of flips in sign
-            and exponent); ``duplicate`` (a word whose two copies of sign and exponent differ is
-            read as zero); ``ecc`` (one flip of a word is corrected, two are read as zero); ``tmr``
-            (each bit is the majority of three copies).
-        layers: protections of other layers, by name pattern; the first match applies.
+            range are set to its ends) or ``range-zero`` (weights outside of the range are read as
+            zero); ``parity`` (a word with an odd number of flips is read as zero) or
+            ``exponent-parity`` (a word with an odd number of flips in sign and exponent is read as
+            zero); ``duplicate`` (a word whose two copies of sign and exponent differ is read as
+            zero); ``ecc`` (one flip of a word is corrected, two are read as zero); ``tmr`` (each
+            bit is the majority of three copies).
+        layers: protections of layers that differ from ``protection``, by name pattern; the first
+            match applies.
         where: name pattern of the layers whose bits flip.
         bits: bits that flip: ``all``, ``sign``, ``exponent``, ``mantissa``, or a position from 0,
             the lowest. Check bits flip only with ``all``.
         trials: number of single flips in each layer, with a pilot sample of a fifth of them, or
             number of fault patterns if there is a ``rate``.
-        rate: probability that a bit flips; without it, flips are single.
+        rate: probability that a bit flips; without it, each run has a single flip.
         criterion: ``prediction``, or the quality metric that decides what a corruption is; by
             default ``prediction`` for classifiers and language models, else the first metric.
         tolerance: share of the examples, or loss of the metric; by default 0 for ``prediction``,
@@ -107,9 +109,9 @@ class BitFlips:
         a whole for each flip. All protections of a layer share their runs.
 
     Error:
-        Sampling only, which the interval states. Flips are stratified by the change of the weight
-        that is read; those that change nothing are known and not run, and a pilot sample decides
-        where the others are drawn.
+        The only error is that of sampling, and the interval states it. Flips are stratified by the
+        change of the weight that is read; flips that change nothing are not run, and a pilot sample
+        decides from which strata the other flips are drawn.
 
     Example:
         options: {model: digits-cnn, format: "{format}", protection: "{protection}", trials: 3}
@@ -154,7 +156,7 @@ class BitFlips:
     notes: tuple[str, ...] = field(init=False)
     missing: str = field(init=False)
     parts: Mapping[str, Separable] = field(init=False, repr=False, compare=False)
-    """``sdc_rate`` and quality: about sums over layers; the overheads are exactly sums."""
+    """Metrics that are sums over layers: overheads exactly, ``sdc_rate`` and quality about."""
 
     def __post_init__(self) -> None:
         check_split(self.split)
@@ -302,7 +304,7 @@ class BitFlips:
             raise SpecError(f"tolerance is {self.tolerance:g}", hint=hint, part=["tolerance"])
 
     def _criterion_of(self) -> Criterion:
-        """Return what counts as a corruption."""
+        """Return the criterion by which a run counts as a silent data corruption."""
         metrics = model_of(self._model).metrics
         usual = PREDICTION if _CLASSES & metrics.keys() else next(iter(metrics))
         name = self.criterion or usual

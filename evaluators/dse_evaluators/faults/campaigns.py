@@ -1,4 +1,4 @@
-"""Campaigns of single flips by model, number formats and examples; the last ones are kept."""
+"""Campaigns of single bit flips, kept by model, number formats and examples."""
 
 from __future__ import annotations
 

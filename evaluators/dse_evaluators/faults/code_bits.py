@@ -1,4 +1,4 @@
-"""Bits of the codes of a number format: sign, exponent, mantissa, and the choice of some."""
+"""Bits of the codes of a number format: sign, exponent, mantissa, and the choice of some bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse_evaluators.formats.minifloat import Minifloat
 from dse_evaluators.formats.names import format_of
 
 FIELDS = ("all", "sign", "exponent", "mantissa")
-"""Names of groups of bits; the others are positions, from 0, the lowest."""
+"""Names of groups of bits; a single bit is named by its position, from 0, the lowest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def code_bits(text: str) -> CodeBits:
     """Return the bits of the codes of a number format.
 
     Args:
-        text: name of the format, as for :func:`~dse_evaluators.formats.names.format_of`.
+        text: name of the format, such as ``fp8_e4m3`` or ``int8:channel``.
 
     Raises:
         SpecError: there is no such format.

@@ -74,7 +74,7 @@ class Judge:
         return self._intact
 
     def judge(self, outputs: Single | None) -> FaultOutcome:
-        """Return the outcome of a run with these outputs, (n, k); ``None``: not finite."""
+        """Return the outcome of a run with these outputs, (n, k); ``None`` if one is not finite."""
         if outputs is None:
             return self._useless
         if np.array_equal(outputs, self._reference):
@@ -154,7 +154,7 @@ class FaultRunner:
         return np.array([graph.reads_row(row) for row in rows])
 
     def run_weights(self, weights: Mapping[str, Single]) -> FaultOutcome:
-        """Return the outcome of a run of all of the model, with the weights of some layers."""
+        """Return the outcome of a run of all layers, with other weights in some of the layers."""
         if self._judge is None:
             self._judge = self._make_judge(self._run_whole({}))
         return self._judge.judge(self._run_whole(weights))
@@ -210,7 +210,7 @@ class FaultRunner:
 
 @dataclass(frozen=True, slots=True)
 class _ResumedLayer:
-    """Layer from which a model runs again, with the outcome if one of its weights is changed."""
+    """Layer with the part of the model that depends on it, run with single changed weights."""
 
     layer: str
     weight: Single
@@ -226,7 +226,7 @@ class _ResumedLayer:
         return [next(found) if read else self.judge.intact for read in is_read]
 
     def _change_each(self, places: Ints, values: Single) -> Iterator[Single]:
-        """Yield the weights with one of them changed, in one array."""
+        """Yield the array of weights with one weight changed, for each place in turn."""
         flat = self.weight.reshape(-1)
         for place, value in zip(places.tolist(), values, strict=True):
             kept = flat[place]

@@ -57,30 +57,32 @@ METRICS = (
 class FaultyMission(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
     """Success and time of quadrotor missions in which a bit of the state of one stage flips.
 
-    A point mass flies 60 m past ten random obstacles. Perception maps them and planning chooses a
-    waypoint, both every 2 s; control sets a velocity every 0.1 s. Each mission suffers one flip in
-    a word in single precision of one stage, which stays until the stage computes it again. A
-    detector compares the states of the monitored stages with those of missions without faults, and
-    lets a stage with an alarm compute its state again.
+    A point mass flies 60 m past ten random obstacles. Perception maps the obstacles and planning
+    chooses a waypoint, both every 2 s; control sets a velocity every 0.1 s. Each mission suffers
+    one flip in a word in single precision of one stage, which stays flipped until the stage
+    computes the word again. A detector compares the states of the monitored stages with states of
+    missions without faults, and lets a stage with an alarm compute its state again.
 
     Args:
         missions: number of missions of each design.
 
     Inputs:
         detector: ``none``; ``gaussian``, an alarm beyond ``threshold`` standard deviations of a
-            word; or ``autoencoder``, a linear one, an alarm if its reconstruction error is beyond
-            ``threshold`` times the usual one.
-        threshold: multiple of the standard deviation, or of the usual reconstruction error.
+            word; or ``autoencoder``, a linear autoencoder with an alarm if the reconstruction error
+            of a state is beyond ``threshold`` times the root mean square without faults.
+        threshold: multiple of the standard deviation, or of the root mean square of the
+            reconstruction error.
         width: number of components of the autoencoder.
-        monitored: stage that the detector monitors.
+        monitored: stage that the detector monitors, or ``all``.
         stage: stage in whose state a bit flips.
         bits: bits that flip.
         seed: seed of the obstacles and the flips; designs with equal seeds fly the same missions.
 
     Limits:
-        A plane, and no wind, sensors or motors. The autoencoder is linear (principal components),
-        that of the paper is a neural network. Operations are those of the detector alone; the time
-        of computing a stage again is not included, its rate is that of the alarms.
+        Missions are in a plane, without wind, sensors or motors. The autoencoder is linear
+        (principal components), the autoencoder of the paper is a neural network.
+        ``monitor_operations`` counts the detector alone; the time of computing a stage again, once
+        for each alarm, is not included.
 
     Error:
         Not validated: the authors fly in the simulator AirSim. ``success`` has a binomial standard

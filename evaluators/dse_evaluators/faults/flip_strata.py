@@ -13,7 +13,7 @@ from dse_evaluators.faults.stored_layer import StoredLayer
 from dse_evaluators.formats.arrays import Single
 
 MOST_WEIGHTS = 1 << 18
-"""Weights of a layer whose flips are all classified; of a larger layer, this many are drawn."""
+"""Most weights of a layer whose flips are classified; larger layers have this many drawn."""
 
 _FLIPS_IN_STRATUM = 5  # of a proportional sample: so that each stratum has some
 _LEAST, _MOST = -40, 20  # half octaves of a change, relative to the largest weight
@@ -36,14 +36,15 @@ class FlipSample:
 class FlipStrata:
     """Single flips in the stored bits of a layer that change what is read, in strata.
 
-    A stratum has the flips that change the weight, as the protected memory returns it, by about
-    the same: half an octave, relative to the largest weight. Strata are in the order of the change;
-    infinite changes are in the last. Flips that change nothing belong to none.
+    A stratum has flips that change the weight, as the protected memory returns it, by a similar
+    amount: changes are classified by half octaves, relative to the largest weight, and neighbouring
+    classes are joined. Strata are in the order of the change; infinite changes are in the last
+    stratum. Flips that change nothing belong to no stratum.
 
     Attributes:
         shares: share of each stratum in all flips of the layer, (h,).
         sizes: number of classified flips of each stratum, (h,).
-        is_whole: whether all flips of the layer are classified, rather than those of some weights.
+        is_whole: whether all flips of the layer are classified, rather than flips of some weights.
     """
 
     shares: Floats
@@ -55,10 +56,10 @@ class FlipStrata:
     _order: Ints
 
     def draw(self, counts: Ints, rng: np.random.Generator) -> FlipSample:
-        """Return flips drawn without repetition, those of a stratum behind one another.
+        """Return flips drawn without repetition, in the order of their strata.
 
         Args:
-            counts: number of flips in each stratum, (h,), at most its size.
+            counts: number of flips to draw from each stratum, (h,), at most its size.
             rng: generator of random numbers.
         """
         starts = np.cumsum(self.sizes) - self.sizes
@@ -79,13 +80,13 @@ def stratify_flips(
     trials: int,
     rng: np.random.Generator,
 ) -> FlipStrata:
-    """Return the flips of a protected layer, classified by what they change.
+    """Return the flips of a protected layer, classified by the change of the weight.
 
     Args:
         stored: the layer.
-        protection: its protection; check bits flip if all bits of the codes do.
+        protection: protection of the layer; check bits may flip if ``chosen`` has all bits.
         chosen: mask of the bits of codes that may flip.
-        read_rows: which rows of the layer the model reads, (rows,); all without it.
+        read_rows: which rows of the layer the model reads, (rows,); ``None`` for all.
         trials: number of flips to sample, which limits the number of strata.
         rng: generator of random numbers for the choice of weights in a large layer.
     """
@@ -153,7 +154,7 @@ def positions(mask: int) -> NDArray[np.uint64]:
 
 
 def _merge(sizes: Ints, most: int) -> Ints:
-    """Return the sizes of neighbouring classes joined to at most ``most``, each large enough."""
+    """Return the sizes of strata, joined from neighbouring classes to at most ``most``."""
     least = sizes.sum() / max(most, 1)
     found: list[int] = []
     waiting = 0
@@ -170,7 +171,7 @@ def _merge(sizes: Ints, most: int) -> Ints:
 
 
 def pilot_size(strata: FlipStrata, trials: int) -> int:
-    """Return how many of the flips are a pilot sample; none if there is nothing to allocate."""
+    """Return how many of the flips are a pilot sample; 0 if there is nothing to allocate."""
     is_census = trials >= strata.sizes.sum()
     return 0 if is_census or len(strata.sizes) < 2 else trials // _PILOT
 
@@ -180,8 +181,8 @@ def allocate(shares: Floats, sizes: Ints, total: int) -> Ints:
 
     Args:
         shares: share of the flips that each stratum should have, (h,), in any unit.
-        sizes: number of flips that each has.
-        total: number of flips to allocate; all, if there are fewer.
+        sizes: number of flips in each stratum, (h,).
+        total: number of flips to allocate; if there are fewer flips, all are allocated.
     """
     if total >= sizes.sum():
         return sizes.copy()
@@ -197,14 +198,14 @@ def allocate(shares: Floats, sizes: Ints, total: int) -> Ints:
 def allocate_by_pilot(strata: FlipStrata, events: Ints, counts: Ints, total: int) -> Ints:
     """Return the flips in each stratum, (h,), after a pilot sample.
 
-    Three tenths of them are allocated in proportion to the sizes of the strata, so that a stratum
-    without an event in the pilot sample is not left out; the others in proportion to size times
-    standard deviation.
+    Three tenths of the flips are allocated in proportion to the sizes of the strata, so that a
+    stratum without an event in the pilot sample is not left out; the other flips are allocated in
+    proportion to the size of a stratum times its standard deviation.
 
     Args:
         strata: the strata.
         events: corruptions in each stratum of the pilot sample, (h,).
-        counts: flips in each, (h,).
+        counts: flips in each stratum of the pilot sample, (h,).
         total: number of flips to allocate.
 
     Source:

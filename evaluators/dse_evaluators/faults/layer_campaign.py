@@ -32,13 +32,13 @@ class LayerFaults:
 
     Attributes:
         layer: name of the layer.
-        code_bits: bits of its codes that may flip.
-        check_bits: additional bits that may flip.
+        code_bits: number of bits of the layer's codes that may flip.
+        check_bits: number of bits added by the protection that may flip.
         sdc: silent data corruptions for each flip that the unprotected layer suffers, with a 95 %
             interval. Check bits suffer flips at the same rate, and are included.
         quality: mean of each quality metric over flips in all stored bits, (q,).
-        quality_stderr: its standard errors, (q,).
-        flips: number of sampled flips, without those of the pilot sample.
+        quality_stderr: standard errors of ``quality``, (q,).
+        flips: number of sampled flips, without the pilot sample.
     """
 
     layer: str
@@ -53,17 +53,17 @@ class LayerFaults:
 class FlipCampaign:
     """Single flips in the stored codes of a model's layers.
 
-    Flips are stratified by the change of the weight that is read: those that change nothing are
-    not run, and most runs are of changes of which some corrupt and others do not, as a pilot sample
-    of a fifth of the flips shows. Outcomes are kept: a weight that is read as the same value under
-    two protections is run once.
+    Flips are stratified by the change of the weight that is read: flips that change nothing are
+    not run. A pilot sample of a fifth of the flips shows in which strata some flips corrupt and
+    others do not, and most runs are of these strata. Outcomes are kept: a weight that is read as
+    the same value under two protections is run once.
 
     Args:
         runner: runs the model with faulty weights.
         layers: the stored layers by name.
         bits: the bits that may flip: a field of the codes or a position; see ``CodeBits.chosen``.
-        trials: number of flips in each layer with those of the pilot sample, or all possible ones
-            if these are fewer.
+        trials: number of flips in each layer, including the pilot sample; if fewer flips are
+            possible, all are run.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class FlipCampaign:
 
         Args:
             layer: name of the layer.
-            protection: its protection.
+            protection: protection of the layer.
             seed: seed of the sampled flips.
         """
         key = (layer, protection.name, seed)
@@ -122,7 +122,7 @@ class FlipCampaign:
     def _sample(
         self, layer: str, protection: Protection, strata: FlipStrata, rng: np.random.Generator
     ) -> tuple[Ints, list[FaultOutcome]]:
-        """Return the number of flips in each stratum, and their outcomes without the pilot's."""
+        """Return the number and the outcomes of each stratum's flips, without the pilot sample."""
         pilot = pilot_size(strata, self._trials)
         counts = allocate(strata.shares, strata.sizes, pilot or self._trials)
         outcomes = self._outcomes(layer, protection, strata.draw(counts, rng))
@@ -175,7 +175,7 @@ def _mean_quality(
         quality: metrics of the sampled flips by stratum, (k, q).
         counts: number of flips in each stratum, (h,).
         strata: the strata.
-        intact: metrics without faults, (q,), which all other flips have.
+        intact: metrics without faults, (q,), which flips outside of all strata have.
     """
     rest = 1 - strata.shares.sum()
     mean, variance = rest * intact, np.zeros(len(intact))
@@ -230,7 +230,7 @@ def sum_layer_faults(found: Sequence[LayerFaults]) -> tuple[Proportion, Floats]:
     """Return the corruptions of a model for each flip without protection, and its mean quality.
 
     Args:
-        found: the results of its layers.
+        found: the results of the model's layers.
 
     Returns:
         The corruptions with their interval, and the mean and standard error of each quality metric

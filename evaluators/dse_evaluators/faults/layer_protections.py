@@ -124,7 +124,7 @@ class LayerProtections:
 
 
 def divide(text: str) -> tuple[str, str]:
-    """Return the format and the protection of a layer's text."""
+    """Divide a text ``format | protection`` into the format and the protection."""
     form, _, protection = text.rpartition(_AND)
     return form.strip(), protection.strip()
 
@@ -139,8 +139,8 @@ def overhead_of_layer(
     Args:
         model: the model.
         layer: name of the layer.
-        form: its number format.
-        name: its protection.
+        form: number format of the layer.
+        name: protection of the layer.
 
     Raises:
         SpecError: the protection does not fit the format.

@@ -125,7 +125,7 @@ class _Simulation:
         return self._watch("perception", faulty, table, faulty - known).reshape(found.shape)
 
     def _plan(self, step: int) -> NDArray[np.float32]:
-        """Return the waypoint in the free direction that is nearest to the goal's."""
+        """Return the waypoint with the least cost: distance to the goal, and near obstacles."""
         rays = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)  # (angles, 2)
         aims = self._place[:, None] + AHEAD_M * rays
         relative = self._map[:, None, :, :2] - self._place[:, None, None]  # (n, 1, obstacles, 2)
@@ -142,7 +142,7 @@ class _Simulation:
         return self._watch("planning", faulty, wanted, seen)
 
     def _control(self, step: int) -> NDArray[np.float32]:
-        """Return the wanted velocity; that of a state that is not finite is zero."""
+        """Return the wanted velocity; a velocity that is not finite becomes zero."""
         aim = self._waypoint - self._place
         length = np.maximum(np.sqrt((aim**2).sum(axis=1, keepdims=True)), 1e-6)
         wanted = np.nan_to_num(SPEED_M_S * aim / length, nan=0.0).astype(np.float32)
@@ -185,7 +185,7 @@ class _Simulation:
         again: NDArray[np.float32],
         seen: Floats,
     ) -> NDArray[np.float32]:
-        """Return the words of a stage; where the monitor raises an alarm, those computed again."""
+        """Return the words of a stage; missions with an alarm have the words computed again."""
         if self._monitor is None:
             self._seen[stage].append(seen[self._flying])
             return faulty

@@ -53,16 +53,17 @@ def stratified_proportion(
 
     The interval is that of Clopper and Pearson for the effective sample size: the number of
     independent trials with the estimate's variance. For this variance alone, half an event and half
-    a non-event are added to each stratum: otherwise one without events would count as known.
-    The estimate is unbiased if the numbers of trials do not depend on these events.
+    a non-event are added to each stratum: otherwise the share of a stratum without events would
+    count as known. The estimate is unbiased if the numbers of trials do not depend on these events.
 
     Args:
         events: number of events in each stratum, (h,).
-        counts: number of trials in each, (h,), drawn without repetition, at least 1.
-        sizes: number of members of each, (h,); a stratum whose members are all drawn is known.
-        shares: share of each in the population, (h,); the rest of the population has no events.
-        clusters: number of random clusters that the strata were sampled from, if they were: the
-            variance between clusters is bounded by that of a share.
+        counts: number of trials in each stratum, (h,), drawn without repetition, at least 1.
+        sizes: number of members of each stratum, (h,); if all are drawn, its share is known.
+        shares: share of each stratum in the population, (h,); the rest of the population has no
+            events.
+        clusters: number of random clusters from which the strata were sampled, or ``None``; the
+            variance between clusters is bounded by the variance of a share.
 
     Source:
         Cochran: Sampling Techniques, 3rd edition, 1977, eq. 5.7; Korn, Graubard: Confidence
@@ -92,7 +93,7 @@ def _clopper_pearson(events: float, trials: float) -> tuple[float, float]:
 
 
 def sum_proportions(parts: Sequence[Proportion]) -> Proportion:
-    """Return the sum of independent estimates, with an interval from theirs.
+    """Return the sum of independent estimates, with an interval from their intervals.
 
     Args:
         parts: the terms, at least one.

@@ -36,16 +36,16 @@ class Protection:
     """Protection of the stored words (weights) of a layer against bit flips.
 
     Attributes:
-        name: its name in a study.
-        about: what it does, for documentation.
+        name: name of the protection in a study.
+        about: effect of the protection, for documentation.
         copies: function from a code's bits to masks of the bits of each stored copy; their numbers
             of bits are the additional storage.
-        read: function from the flipped bits of the code, (k,), those of each copy, (copies, k),
-            and the code's bits to the word as it is read.
+        read: function from the flipped bits of the code, (k,), the flipped bits of each copy,
+            (copies, k), and the code's bits to the word as it is read.
         operations: operations on a word whenever it is read.
         outside: what is read in place of a value outside of the range of the layer's weights: the
             value itself, the nearest end of the range, or zero. The ends have three copies.
-        needs_exponent: whether only formats with an exponent can have it.
+        needs_exponent: whether only formats with an exponent can have the protection.
     """
 
     name: str
@@ -78,7 +78,7 @@ def protection_of(name: str) -> Protection:
 
 
 def check_protection(name: str, code: CodeBits) -> None:
-    """Raise SpecError unless there is a protection of this name, and codes can have it."""
+    """Raise SpecError unless there is a protection of this name, and it fits the codes."""
     found = protection_of(name)
     if found.needs_exponent and not code.exponent:
         others = [one.name for one in PROTECTIONS.values() if not one.needs_exponent]

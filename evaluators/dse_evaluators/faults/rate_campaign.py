@@ -33,10 +33,10 @@ def run_patterns(
     Args:
         runner: runs the model with faulty weights.
         layers: the layers whose bits may flip, by name.
-        protections: the protection of each of them.
-        bits: the bits of codes that may flip; check bits flip only if these are ``all``.
-        rate: the probability.
-        seeds: seed of the patterns, and their number.
+        protections: the protections of these layers, by name.
+        bits: the bits of codes that may flip; check bits flip only with ``all``.
+        rate: probability that a stored bit flips.
+        seeds: seed of the patterns, and number of patterns.
 
     Raises:
         EvaluationError: a pattern has too many flips for the memory.

@@ -21,7 +21,8 @@ def embed_classes(sentences: Mapping[str, Sequence[str]] | Sequence[Sequence[str
 
     Source:
         Wasim et al.: Hardware Resilience Properties of Text-Guided Image Classifiers, 2023: the
-        embeddings of several descriptions of a class are averaged. Theirs are by CLIP.
+        embeddings of several descriptions of a class are averaged. The embeddings in the paper are
+        by CLIP.
 
     Raises:
         SpecError: there is no class, or a class without a sentence.

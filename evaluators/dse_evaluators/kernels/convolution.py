@@ -62,7 +62,8 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
 
     A layer takes the time of its slowest level (compute, L1, L2 or DRAM), plus the time of loading
     the first step of each tile and of writing the outputs (``edge``). ``compute_time`` is the time
-    of the layers that are bound by compute, and so on: the parts sum to ``latency``. ``slack``
+    of the layers whose slowest level is compute, and ``l1_time``, ``l2_time`` and ``dram_time`` are
+    the times of the layers with the other slowest levels: the parts sum to ``latency``. ``slack``
     measures over-provisioning: the largest share of time that a resource idles even in the layer
     that uses it most. ``cost`` is the sum of five ratios to the resources of ``gpu``: of the
     multiplication rate, the bandwidths of L1, L2 and DRAM, and the size of L2. The cost of ``gpu``
@@ -76,14 +77,14 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
 
     Inputs:
         tile: pixels, filters and depth, such as ``128x64x4``.
-        macs_per_cycle, l1_bandwidth: per SM; by default those of ``gpu``.
-        sms, clock, l2_bandwidth, dram_bandwidth, l2_size: by default those of ``gpu``.
-        batch: by default ``images``.
-        layer: by default all layers in sequence.
+        macs_per_cycle, l1_bandwidth: figures of one SM; by default the figures of ``gpu``.
+        sms, clock, l2_bandwidth, dram_bandwidth, l2_size: by default the figures of ``gpu``.
+        batch: images per batch; by default ``images``.
+        layer: name of the layer that runs; by default all layers run in sequence.
 
     Limits:
-        Times are not validated: the measured times of the paper were not available. The 756 cases
-        are of seven layers; the 160 others were drawn after the model was finished.
+        Times are not validated: the measured times of the paper were not available. Of the
+        simulated cases, 756 are of seven layers; 160 were drawn after the model was finished.
 
     Error:
         Against a simulation of every load on 756 cases: L2 traffic at most 0.7 % off; DRAM traffic

@@ -37,8 +37,9 @@ class GroupConvolution(
 ):
     """CPU time of Torch's grouped convolution in fp32 on one thread, measured.
 
-    ``rate`` is in multiply-accumulates per second, ``intensity`` in multiply-accumulates per input,
-    output or weight. A design is infeasible if the group does not divide the channels.
+    ``rate`` is in multiply-accumulates per second, ``intensity`` in multiply-accumulates per
+    element of inputs, outputs and weights. A design is infeasible if the group does not divide the
+    channels.
 
     Torch has different kernels for different group sizes, so that the rate is not a smooth function
     of the group: groups of two are often slower than depthwise ones.
@@ -51,16 +52,16 @@ class GroupConvolution(
 
     Inputs:
         group: number of channels that one filter reads; 1: depthwise.
-        channels: also the number of filters.
-        side: of the square image, in pixels.
+        channels: number of channels, and of filters.
+        side: side of the square image, in pixels.
         window: side of the filter, an odd number.
 
     Limits:
-        0.1 to 0.3 s a layer; equal layers are timed once. Latency is not smooth in ``group``:
-        groups of two take seven times as long as depthwise ones.
+        A measurement takes 0.1 to 0.3 s for each layer; equal layers are timed once. Latency is not
+        smooth in ``group``: groups of two take seven times as long as depthwise convolutions.
 
     Error:
-        CPU seconds of one thread, which other load affects little.
+        Times are CPU seconds of one thread, which other load affects little.
 
     Example:
         parameters: {group: [1, 4, 8], channels: [16, 32], side: [8]}

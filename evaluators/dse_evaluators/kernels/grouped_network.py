@@ -45,7 +45,7 @@ class GroupedNetwork(
 
     Args:
         workload: a workload of ``workloads.catalogue``, or a file of yours
-            (``docs/workloads.md``); a chain of square convolutions.
+            (``docs/workloads.md``); its layers are a chain of square convolutions.
         batch: images per call.
         warmup: calls before timing.
         repeats: number of timed rounds, each of at least 5 ms; the result is their median and its
@@ -56,11 +56,11 @@ class GroupedNetwork(
             a layer; with ``count`` the number of groups of each layer, at most one per channel.
 
     Limits:
-        1 to 3 s a network; equal layers are timed once.
+        A measurement takes 1 to 3 s for each network; equal layers are timed once.
 
     Error:
-        CPU seconds of one thread, which other load affects little. MobileNetV1 with groups of one
-        size is 9 to 12 % faster than with one number of groups.
+        Times are CPU seconds of one thread, which other load affects little. MobileNetV1 with
+        groups of one size is 9 to 12 % faster than with the same number of groups in all layers.
 
     Example:
         parameters: {group: [4, 8, 16], grouping: [size, count]}

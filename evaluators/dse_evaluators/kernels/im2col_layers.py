@@ -45,7 +45,7 @@ def shapes_of(layers: Sequence[Layer]) -> LayerShapes:
     """Return the distinct layer shapes of a workload.
 
     Args:
-        layers: its layers.
+        layers: the layers of the workload.
 
     Raises:
         SpecError: a layer is grouped or copied (attention heads).

@@ -19,7 +19,7 @@ _MOVED = ("l1", "l2", "input", "filter", "output")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """GPU resources of each design; each (n,), with the units of :class:`.gpus.GpuSpec`."""
+    """GPU resources of each design, in Hz, B/s and B; every field is (n,)."""
 
     sms: Floats
     clock: Floats

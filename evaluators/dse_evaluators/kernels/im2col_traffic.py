@@ -71,7 +71,7 @@ class Im2colTraffic:
     inputs: tuple[float, ...]
     """Input elements read from DRAM with an L2 below the first threshold, ..., above the last."""
     filters: tuple[float, ...]
-    """Filter elements read from DRAM, in the same order."""
+    """Filter elements read from DRAM, for the same ranges of the size of L2 as ``inputs``."""
     outputs: float
     thresholds: tuple[float, ...]
 
@@ -124,7 +124,7 @@ def traffic(layer: Layer, batch: int, tile: Im2colTile, sms: int) -> Im2colTraff
 
 
 def _span(layer: Layer) -> float:
-    """Return the elements that L1 fetches per requested input: above one if the stride is.
+    """Return the elements that L1 fetches per requested input; they grow with the stride.
 
     Source:
         Lym et al.: DeLTA, 2019, the inefficiency of loads of inputs.

@@ -1,4 +1,4 @@
-"""Devices for GEMMs with weights of fewer than 16 bits: catalogued ones and published ones."""
+"""Devices for GEMMs with weights of fewer than 16 bits, of the catalogue and of publications."""
 
 from __future__ import annotations
 

@@ -96,23 +96,24 @@ class MixedGemm(
 ):
     """Time and traffic of a GEMM of ``batch`` fp16 rows and a narrow-weight matrix on one device.
 
-    ``memory_time`` is the time to move all bytes; ``compute_time`` the further time of
-    multiplications that take longer than that, and ``kernel_time`` the kernel's overhead according
-    to its published factor; the three sum to ``latency``. ``speedup`` is relative to a dense GEMM
-    with 16-bit weights that meets the roofline. For the kernel ``measured``, both GEMMs take the
-    times of the model that :mod:`dse_evaluators.accelerators.devices.weight_only` fitted to
-    TensorRT-LLM and SGLang, on the measured devices or similar ones. With 2:4 sparsity each kept
+    ``memory_time`` is the time to move all bytes; ``compute_time`` is the time by which
+    multiplications take longer than the moves, and ``kernel_time`` is the kernel's overhead
+    according to its published factor; the three sum to ``latency``. ``speedup`` is relative to a
+    dense GEMM with 16-bit weights that meets the roofline. For the kernel ``measured``, both GEMMs
+    take the times of the model that :mod:`dse_evaluators.accelerators.devices.weight_only` fitted
+    to TensorRT-LLM and SGLang, on the measured devices or similar ones. With 2:4 sparsity each kept
     weight has an index of two bits, and the rate of multiplications doubles.
 
     Inputs:
         weight_bits: 1 to 8, or 16.
         group: number of an output's weights that share a 16-bit scale; 0: all of them.
-        inputs, outputs: of the matrix.
+        inputs, outputs: numbers of inputs and of outputs of the weight matrix.
 
     Error:
-        Roofline gains 3.867 (Marlin: 3.87) and 5.31 (Sparse-Marlin: 5.3), by definition; the
-        factors of Tilus are its own. Kernel ``measured``: 11.9 % on 924 held-out GEMMs; with it
-        Marlin's gain is 3.8 on L40S, 2.2 on A100, 1.2 on H200. Details: ``docs/devices.md``.
+        By definition, the roofline gains 3.867 (Marlin states 3.87) and 5.31 (Sparse-Marlin states
+        5.3); the factors of kernels are stated by the authors of Tilus. Kernel ``measured``: 11.9 %
+        on 924 held-out GEMMs; with it Marlin's gain is 3.8 on L40S, 2.2 on A100, 1.2 on H200.
+        Details: ``docs/devices.md``.
 
     Example:
         parameters: {weight_bits: [3, 4, 8], batch: [1, 16, 64], group: [0, 128]}

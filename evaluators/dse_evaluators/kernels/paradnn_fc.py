@@ -37,7 +37,7 @@ _FITTED = {"layers": (4, 128), "nodes": (32, 8192), "batch": (64, 16384)}
 _WEIGHT_BYTES, _ACTIVATION_BYTES = 12, 4
 """Bytes of a weight with its two RMSProp averages, and of an activation, all in fp32.
 
-Of six pairs tried (12 to 20, 2 or 4) only this one separates the 220 networks that ran out of the
+Of six pairs tried (12 to 20, 2 or 4) only this pair separates the 220 networks that ran out of the
 TPU's memory from the 1,724 that did not, without an error.
 """
 
@@ -56,7 +56,7 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
 
     Args:
         platform: ``tpu-v2`` (eight cores that each hold all weights) or ``v100``.
-        mode: source of the constants: ``fitted`` to measurements, or data ``sheet``.
+        mode: ``fitted`` for constants fitted to measurements, ``sheet`` for data-sheet figures.
 
     Error:
         Held-out times: TPU median 5.5 %, 90th percentile 28 %; V100 3.6 and 22 %. Memory: exactly
@@ -172,7 +172,7 @@ _TIMES = {"fitted": _compute_parts, "sheet": _sheet}
 def _bottleneck(parts: Floats) -> Floats:
     """Return the index of the longest part of the latency, (n,).
 
-    It is that of the host's input transfer whenever the device waits for the transfer.
+    The result is the index of the host's input transfer whenever the device waits for it.
     """
     last = len(_PARTS) - 1
     return np.where(parts[last] > 0, last, parts[:last].argmax(axis=0)).astype(float)

@@ -1,4 +1,4 @@
-"""Platforms of the ParaDnn benchmarks: data-sheet rates, and constants fitted to their times."""
+"""Platforms of the ParaDnn benchmarks: data-sheet rates, and constants fitted to measured times."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ _INPUTS: Mapping[str, Reading] = {
 class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Requests to L2 and its reads from DRAM, counted by replaying every load of a convolution.
 
-    It is the test oracle of ``kernels.convolution`` and shares no code with the traffic model of
-    that evaluator.
+    This evaluator is the test oracle of ``kernels.convolution`` and shares no code with the traffic
+    model of ``kernels.convolution``.
 
     Args:
         workload: a workload of ``workloads.catalogue``, or a file of yours
@@ -48,13 +48,14 @@ class ConvolutionReplayed(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, v
 
     Inputs:
         layer: the name of a layer of the workload.
-        sms: by default those of a TITAN Xp.
+        sms: number of streaming multiprocessors; by default the number of a TITAN Xp.
 
     Limits:
-        0.1 to 2 s a small layer.
+        A replay takes 0.1 to 2 s for a small layer.
 
     Error:
-        It is the reference for ``kernels.convolution``: every load is simulated with an LRU cache.
+        This evaluator is the reference for ``kernels.convolution``: every load is simulated with an
+        LRU cache.
 
     Example:
         options: {workload: digits-cnn}

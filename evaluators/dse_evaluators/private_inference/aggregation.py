@@ -34,13 +34,14 @@ class Aggregation(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"
     """Share of participations that an attacker recovers from aggregates and analytics, simulated.
 
     Each round publishes the sum of the updates of the users who take part. Analytics publish how
-    often each user took part in each window of rounds. The attacker takes the space of the sums by
-    a singular value decomposition, solves for each user's participations in it, and rounds them.
+    often each user took part in each window of rounds. The attacker finds the column space of
+    the sums by a singular value decomposition, solves for each user's participations in this
+    space, and rounds them.
     The defender chooses the window, the participation and the noise.
 
     Args:
-        update_size: numbers of an update.
-        repeats: simulated systems of a design, whose means are reported.
+        update_size: number of parameters of an update.
+        repeats: simulations of each design; metrics are means over them.
         seed: seed of the simulations.
 
     Inputs:
@@ -48,7 +49,7 @@ class Aggregation(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"
         rounds: rounds whose sums the attacker has.
         window: rounds of one report of the analytics.
         participation: probability that a user takes part in a round.
-        noise: standard deviation of the noise on a sum, relative to that of one update.
+        noise: standard deviation of the noise on a sum, over that of the parameters of an update.
 
     Limits:
         Updates of a user are equal in all rounds, which favours the attacker. Participations are
@@ -57,8 +58,8 @@ class Aggregation(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"
         A simulation: milliseconds to seconds for each design.
 
     Error:
-        Recovery is exact for as many windows as users or more, without noise: published only as
-        "thousands of participants".
+        Without noise, recovery is exact if there are at least as many windows as users. The paper
+        states only "thousands of participants".
 
     Source:
         Lam et al.: Gradient Disaggregation: Breaking Privacy in Federated Learning by

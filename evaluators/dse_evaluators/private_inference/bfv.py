@@ -63,7 +63,10 @@ METRICS = (
 )
 
 _UNSURE_BITS = 1.5
-"""Least expected budget that counts as sound: one key differs from another by a fourth of a bit."""
+"""Smallest expected noise budget [bit] of a feasible design.
+
+The budget under one key differs from that under another by a fourth of a bit.
+"""
 
 
 class Bfv(
@@ -84,13 +87,14 @@ class Bfv(
         workload: a workload of ``workloads.catalogue``, or a network of yours
             (``docs/workloads.md``).
         layer: name of one of its layers; by default all layers have the parameters of the design,
-            times and sizes are sums, and ``noise_budget`` is that of the worst layer. One evaluator
-            for each layer lets each have parameters of its own.
+            ``key_size`` is the largest of a layer, ``noise_budget`` and ``spare_plain_bits`` are
+            the least, and other metrics are sums over the layers. With one evaluator for each
+            layer, layers can have different parameters.
         shape: a layer without a network: ``height``, ``width``, ``channels``, ``filters``, and
             optionally ``window``, ``stride`` and ``groups``.
         security: 128, 192 or 256 bits.
         times: CSV file of the times of single operations; ``python -m
-            dse_evaluators.private_inference.measure_unit_times FILE`` writes that of this machine.
+            dse_evaluators.private_inference.measure_unit_times FILE`` writes one for this machine.
 
     Inputs:
         ring: ring dimension n, the number of slots.
@@ -169,7 +173,7 @@ class Bfv(
         check_operands(self._layers, {**_lists(self._readings.settled), **values})
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the metrics of n designs, with a fault for each that cannot exist."""
+        """Return the metrics of n designs, with a fault for each infeasible design."""
         place = inputs["ring"].astype(np.int64)
         found = [self._compute_layer(table, place, inputs) for table in self._tables]
         columns = {name: np.sum([one[name] for one in found], axis=0) for name in METRICS_OF_LAYER}
@@ -230,7 +234,7 @@ class Bfv(
     def _faults(
         self, place: Ints, inputs: Mapping[str, Floats], columns: Mapping[str, Floats]
     ) -> dict[int, Fault]:
-        """Return why designs cannot exist: the first of the reasons that hold."""
+        """Return a fault for each infeasible design, with the first of the reasons that apply."""
         primes, bits, plain = (inputs[name] for name in ("data_primes", "prime_bits", "plain_bits"))
         total = (primes + 1) * bits
         secure = self._secure[place]
@@ -270,7 +274,7 @@ class Bfv(
 
 
 METRICS_OF_LAYER = ("latency", "traffic", "weight_size", "rotations", "products", "additions")
-"""Metrics of a network that are the sums of those of its layers."""
+"""Metrics of a network that are sums over its layers."""
 
 _COUNTED = tuple(OperationCounts.__dataclass_fields__)
 
@@ -319,7 +323,7 @@ def _budget(
 
 
 _MOST_PARTS = 16
-"""More differently rotated parts make no larger noise."""
+"""Number of differently rotated parts from which on more parts do not increase the noise."""
 
 
 def _lists(settled: Mapping[str, Value]) -> dict[str, Sequence[Value]]:
@@ -343,7 +347,7 @@ def _noisy(budget: float) -> str:
 def _equal_faults(
     rows: Ints, words: Sequence[Floats | Ints], reason: Callable[..., str]
 ) -> dict[int, Fault]:
-    """Return a fault for each of these designs; equal words make one reason."""
+    """Return a fault for each design of ``rows``; designs with equal ``words`` share one object."""
     if not len(rows):
         return {}
     code = np.zeros(len(rows), dtype=np.int64)
@@ -360,7 +364,7 @@ def _equal_faults(
 
 @cache
 def _plain_log2() -> Floats:
-    """Return the logarithm of the plaintext modulus, (rings, bits); -inf where there is none."""
+    """Return log2 of the plaintext modulus, (rings, bits); -inf where no such prime exists."""
     moduli = [[plain_modulus(ring, bits) for bits in range(_MOST_PLAIN_BITS + 1)] for ring in RINGS]
     with np.errstate(divide="ignore"):
         return np.log2(np.array(moduli, dtype=np.float64))

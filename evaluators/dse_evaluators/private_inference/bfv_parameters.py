@@ -34,7 +34,7 @@ Source:
 
 _NOISE = Path(__file__).with_name("bfv_largest_noise.csv")
 _SHARE_STEP = 0.15
-"""Step of the shares in the columns of that table, from 0."""
+"""Step between the columns of the table of largest noise, in shares of a random walk from 0."""
 
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
@@ -42,26 +42,27 @@ _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 def fresh_variance(ring: Floats) -> Floats:
     """Return the variance of a coefficient of a fresh ciphertext's noise.
 
-    SEAL encrypts with the key-switching prime and divides by it, which leaves the rounding of both
-    components, one of them times a ternary secret, and that of the scaled plaintext.
+    SEAL encrypts with the key-switching prime and divides by it. The noise that remains is the
+    rounding error of both components, one of which is multiplied by a ternary secret, and the
+    rounding error of the scaled plaintext.
     """
     return (2.0 * ring / 3.0 + 2.0) / 12.0
 
 
 def switch_variance(ring: Floats, data_primes: Floats) -> tuple[Floats, Floats]:
-    """Return the variance that a key switch adds: independent coefficients, and a random walk.
+    """Return the variances that a key switch adds: independent coefficients, and a random walk.
 
     Each digit is uniform below a prime and multiplied by an error; the sum over the digits is
     divided by the key-switching prime and rounded. The mean of the digits times the errors is a
-    random walk over the coefficients; what differs from the mean has a third of its variance. All
-    primes have the same width.
+    random walk over the coefficients; the deviations from the mean are independent, and have a
+    third of the variance of the walk. All primes have the same width.
     """
     digits = data_primes * ring * ERROR_VARIANCE / 12.0
     return digits + (2.0 * ring / 3.0 + 1.0) / 12.0, 3.0 * digits
 
 
 def product_factor(ring: Floats, plain_log2: Floats) -> Floats:
-    """Return the factor by which a product with an arbitrary plaintext increases the variance.
+    """Return the factor by which a product with a plaintext increases the variance of the noise.
 
     The plaintext's coefficients are uniform modulo the plaintext modulus.
     """
@@ -69,17 +70,17 @@ def product_factor(ring: Floats, plain_log2: Floats) -> Floats:
 
 
 def largest_noise(place: Ints, walk_share: Floats, parts: Floats, outputs: Floats) -> Floats:
-    """Return the expected log2 of the largest coefficient, in standard deviations of the noise.
+    """Return the expected log2 of the noise's largest coefficient over its standard deviation.
 
     Args:
         place: place of the ring dimension in :data:`RINGS`, (n,).
         walk_share: share of the variance that is a random walk over the coefficients, (n,).
-        parts: differently rotated walks that are added, (n,).
-        outputs: ciphertexts of which the largest coefficient counts, (n,).
+        parts: number of differently rotated walks that are added, (n,).
+        outputs: number of ciphertexts over whose coefficients the maximum is taken, (n,).
 
     Source:
-        Drawn by ``benchmarks/bfv_noise_table.py``; linear between the drawn shares, and between the
-        logarithms of the numbers.
+        Simulated by ``benchmarks/bfv_noise_table.py``; interpolated linearly in the share and in
+        the logarithms of ``parts`` and ``outputs``.
     """
     table = _noise_table()
     axes = (np.log2(outputs) / 2.0, np.log2(parts), walk_share / _SHARE_STEP)
@@ -91,7 +92,7 @@ def largest_noise(place: Ints, walk_share: Floats, parts: Floats, outputs: Float
 
 
 def _find_sides(axis: Floats, size: int) -> tuple[tuple[Ints, Floats], tuple[Ints, Floats]]:
-    """Return the places beside each position on an axis, and their weights."""
+    """Return the two grid indices around each position on an axis, with interpolation weights."""
     position = np.clip(axis, 0.0, size - 1.0)
     below = np.minimum(position.astype(np.int64), size - 2)
     weight = position - below
@@ -110,7 +111,7 @@ def _noise_table() -> Floats:
 
 @cache
 def plain_modulus(ring: int, bits: int) -> int:
-    """Return the largest prime of a width that has slots in a ring, 0 if there is none."""
+    """Return the largest prime of ``bits`` bits that gives a ring slots; 0 if there is none."""
     if bits < 2:
         return 0
     step = 2 * ring

@@ -37,19 +37,32 @@ class BfvRun(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="2", ki
     whose noise budget is used up is infeasible; one that decrypts to other integers fails.
 
     Args:
-        workload, layer, shape: as for ``private.bfv``, but one layer.
+        workload: a workload of ``workloads.catalogue``, or a network of yours
+            (``docs/workloads.md``).
+        layer: name of the layer that is run; needed if the network has several.
+        shape: a layer without a network: ``height``, ``width``, ``channels``, ``filters``, and
+            optionally ``window``, ``stride`` and ``groups``.
         repeats: runs of a design; the latency is their median, the noise budget the least, to 1/64
             of a bit, and in SEAL's whole bits below 2.
         seed: seed of the drawn integers; keys and errors are drawn anew in each run.
 
     Inputs:
-        ring, data_primes, prime_bits, plain_bits, schedule, weights_in_ntt, weight_bits,
-          activation_bits: as for ``private.bfv``.
+        ring: ring dimension n, the number of slots.
+        data_primes: primes of the ciphertext modulus; one more is used for key switching.
+        prime_bits: width of each prime.
+        plain_bits: width of the plaintext modulus, a prime with slots.
+        schedule: ``rotate-then-multiply`` rotates inputs for every diagonal and window position;
+            ``multiply-then-rotate`` rotates partial sums instead; ``mixed`` rotates inputs for
+            window positions and partial sums for diagonals.
+        weights_in_ntt: whether the encoded weights are transformed before the run.
+        weight_bits: width of signed weights.
+        activation_bits: width of signed activations.
 
     Limits:
-        Images larger than half the ring are refused. CPU seconds of the server alone: encryption,
-        decryption, encoding of weights and key generation are left out. SEAL is asked for 128-bit
-        security. Needs the extra ``private``: ``pip install 'dse-engine[private]'``.
+        Images of more pixels than half the ring are refused. ``latency`` is the CPU time of the
+        server alone: encryption, decryption, encoding of weights and key generation are left
+        out. SEAL is asked for 128-bit security. Needs the extra ``private``: ``pip install
+        'dse-engine[private]'``.
 
     Source:
         SEAL 4, by the binding of tenseal 0.3.18.

@@ -63,7 +63,7 @@ class EncryptedGates(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version=
 
     Error:
         Absolute times are not validated. With the default times, eight devices are 5.5 times as
-        fast as one on a dot product of 512 words of 16 bits; published: more than 6.7.
+        fast as one on a dot product of 512 words of 16 bits; the paper states more than 6.7.
 
     Source:
         Gouert et al.: ArctyrEX: Accelerated Encrypted Execution of General-Purpose Applications,

@@ -22,7 +22,7 @@ class EncryptedRun:
 
     Attributes:
         seconds: CPU seconds of the server's operations, without encoding weights and making keys.
-        budget: least noise budget of the outputs, in bits; whole bits below 2.
+        budget: least noise budget of the outputs, in bits; rounded down to whole bits below 2.
         wrong: outputs that differ from the plain result.
         rotations: key switches that were run.
         products: products that were run.
@@ -95,10 +95,10 @@ def run_layer(
     in_ntt: bool,
     between: Sequence[Callable[[], object]] = (),
 ) -> EncryptedRun:
-    """Run a layer whose images fit into a row on SEAL, and compare the outputs at every pixel.
+    """Run a layer on SEAL, and compare its decrypted outputs with the plain ones at every pixel.
 
-    The server's operations run once more after each call of ``between``, and the median time of
-    each operation counts.
+    An image of the layer must fit into a row of slots. The server's operations run once more after
+    each call of ``between``; the time is the sum of the median times of the operations.
 
     Raises:
         InfeasibleError: SEAL refuses the parameters.
@@ -161,7 +161,10 @@ def _terms(layer: DrawnLayer, packing: Packing) -> list[_Term]:
 
 
 def _turns(schedule: str, packing: Packing) -> tuple[Any, Any]:
-    """Return the rotations (slots to the left, exchange of rows) before and after the product."""
+    """Return two functions of a term, which return its rotations before and after the product.
+
+    A rotation is a number of slots to the left, and whether the two rows are exchanged.
+    """
     width, pitch = packing.shape.width, packing.pitch
 
     def nothing(_: _Term) -> tuple[int, bool]:
@@ -207,11 +210,11 @@ class _Runner:
         return self._sum_turns(partial)
 
     def _lap(self) -> None:
-        """Note the CPU time that has passed."""
+        """Append the CPU time of the process to ``laps``."""
         self.laps.append(process_time())
 
     def _rotate(self, sources: list[Any], wanted: set[Any]) -> dict[Any, Any]:
-        """Return the rotated copies of inputs, transformed if weights are."""
+        """Return the rotated copies of inputs, in the NTT domain if the weights are in it."""
         session, copies, swapped = self._session, {}, {}
         for source, (turn, swap) in sorted(wanted):
             start = sources[source]
@@ -227,7 +230,7 @@ class _Runner:
         return copies
 
     def _sum_turns(self, partial: dict[Any, Any]) -> dict[int, Any]:
-        """Return the sums of rotated partial sums, with one exchange of rows an output."""
+        """Return each output's sum of rotated partial sums, with at most one exchange of rows."""
         session = self._session
         totals: dict[Any, Any] = {}
         for (output, (turn, swap)), total in partial.items():
@@ -265,7 +268,7 @@ def _pack(images: Integers, packing: Packing) -> Integers:
 
 
 def _slots(layer: DrawnLayer, packing: Packing, term: _Term, schedule: str) -> Integers:
-    """Return the weights of a term at the slots at which its input stands at the product, (ring,).
+    """Return the weights of a term, in the slots of the inputs that they multiply, (ring,).
 
     Weights are 0 where the window leaves the image.
     """
@@ -290,7 +293,7 @@ def _slots(layer: DrawnLayer, packing: Packing, term: _Term, schedule: str) -> I
 
 
 def _shift(images: Integers, down: int, right: int) -> Integers:
-    """Return images that are moved so that each pixel shows the one at an offset; 0 outside."""
+    """Return shifted images: a pixel has the value ``down`` and ``right`` of it, or 0 outside."""
     moved = np.zeros_like(images)
     height, width = images.shape[-2:]
     rows = slice(max(-down, 0), min(height, height - down))

@@ -12,7 +12,7 @@ import numpy as np
 from dse.core.values import Ints
 
 _Word = Sequence[int]
-"""Nodes of the bits of an integer, the lowest first; -1 is an input or a constant."""
+"""Gates that compute the bits of an integer, lowest bit first; -1 is an input or a constant."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class GateGraph:
         return len(self.levels) - 1
 
     def add(self, left: _Word, right: _Word) -> list[int]:
-        """Append a ripple-carry adder: two gates for the lowest bit, five for each other one."""
+        """Append a ripple-carry adder: two gates for the lowest bit, five for each other bit."""
         result, carry = [self.gate(left[0], right[0])], self.gate(left[0], right[0])
         for one, other in zip(left[1:], right[1:], strict=True):
             half = self.gate(one, other)
@@ -45,7 +45,7 @@ class GateGraph:
         return result
 
     def multiply(self, bits: int) -> list[int]:
-        """Append a product of two inputs: partial products, added one after another."""
+        """Append a product of two inputs, whose partial products are added one after another."""
         total = [self.gate(-1, -1) for _ in range(bits)]
         for place in range(1, bits):
             row = [self.gate(-1, -1) for _ in range(bits - place)]
@@ -83,7 +83,7 @@ def count_list_steps(graph_key: tuple[int, int, bool], slots: int) -> int:
     """Return the steps of a list schedule with the longest remaining path first.
 
     Args:
-        graph_key: length, bits and tree, as for :func:`dot_product`.
+        graph_key: the arguments ``length``, ``bits`` and ``tree`` of :func:`dot_product`.
         slots: gates that run in one step on all devices.
 
     Source:

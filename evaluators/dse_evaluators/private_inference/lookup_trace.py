@@ -1,4 +1,4 @@
-"""Traces of embedding look-ups, and how many of them limited private queries retrieve."""
+"""Traces of embedding look-ups, and the share that a limited number of queries retrieves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class LookupTrace:
         entries: number of entries of the table.
         order: entries by falling number of look-ups in the first half.
         judged: entries that each inference of the second half looks up.
-        neighbours: for each entry those most often looked up with it in the first half, in order.
+        neighbours: for each entry the entries most often looked up with it in the first half, the
+            most frequent first.
     """
 
     entries: int
@@ -36,7 +37,10 @@ class LookupTrace:
     neighbours: tuple[tuple[int, ...], ...]
 
     def top_share(self, share: float) -> float:
-        """Return the share of judged look-ups that go to a share of the entries, the top ones."""
+        """Return the share of the second half's look-ups that go to a share of top entries.
+
+        The top entries are those with the most look-ups in the first half.
+        """
         top = set(self.order[: max(round(share * self.entries), 1)].tolist())
         asked = [one for session in self.judged for one in session]
         return sum(one in top for one in asked) / len(asked)
@@ -51,7 +55,7 @@ def read_trace(source: str, lookups: int, most: int) -> LookupTrace:
     Args:
         source: path of the file, or ``movielens``.
         lookups: look-ups of an inference.
-        most: largest number of inferences that judge.
+        most: largest number of inferences that are kept of the second half.
 
     Raises:
         SpecError: the file cannot be read, or has too few rows.
@@ -80,13 +84,13 @@ def read_trace(source: str, lookups: int, most: int) -> LookupTrace:
 def recovered_share(
     trace: LookupTrace, tables: Sequence[tuple[_Ids, int, int]], near: int
 ) -> float:
-    """Return the share of look-ups that an inference retrieves.
+    """Return the share of the second half's look-ups that are retrieved.
 
     Args:
         trace: the trace.
         tables: for each table its entries, its number of bins, and the queries to each bin. An
             entry is in the bin of its place modulo the number of bins.
-        near: neighbours that are stored and returned with each entry.
+        near: number of neighbours that are stored and returned with each entry.
     """
     bins = {
         entry: (table, place % count)

@@ -23,12 +23,12 @@ _LEAST_CPU_S = 0.02
 _PLAINTEXTS = 64
 _CIPHERTEXTS = 16
 _KEYS = 16
-"""As many as a window of 3 x 3 and eight diagonals need."""
+"""Number of rotation keys: as many as a window of 3 x 3 and eight diagonals need."""
 _MOST_KEY_BYTES = 1 << 28
 
 
 def settings() -> Iterator[tuple[int, int]]:
-    """Yield the ring dimensions and numbers of data primes, of widths from 27 bits."""
+    """Yield pairs of a ring dimension and a number of data primes of 27 bits or more."""
     for ring in RINGS:
         for primes in range(1, min(SECURE_BITS[128][ring] // 27 - 1, _MOST_PRIMES) + 1):
             yield ring, primes
@@ -66,12 +66,12 @@ class UnitMeter:
         )
 
     def measure(self, least_s: float) -> tuple[float, ...]:
-        """Return the CPU seconds of each operation, means over at least some seconds."""
+        """Return the CPU seconds of each operation, as means over at least ``least_s`` seconds."""
         return tuple(_mean_s(call, least_s) for call in self._calls)
 
 
 def measure_setting(ring: int, primes: int) -> tuple[float, ...]:
-    """Return the CPU seconds of each operation: the least of several rounds, with least load."""
+    """Return the CPU seconds of each operation: the least of several rounds."""
     meter = UnitMeter(ring, primes)
     rounds = [meter.measure(_LEAST_CPU_S) for _ in range(_ROUNDS)]
     return tuple(np.min(rounds, axis=0).tolist())

@@ -38,20 +38,22 @@ METRICS = (
 class PackedConvolution(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="2"):
     """Rotations of packed convolutions whose window positions or diagonals are pruned.
 
-    A ciphertext holds ``c_n`` channels: as many images as fit into its slots, and no more than the
-    layer has. Inputs are rotated
-    once for each other window position, shared by all outputs; partial sums of one diagonal of
-    channels are added over all inputs, then rotated once. Pruning a position of an input ciphertext
-    saves one input rotation, and pruning a diagonal of an output ciphertext one output rotation.
+    A ciphertext holds as many channels as fit into its slots, and no more than the layer has. An
+    input ciphertext is rotated once for each window position but one, and all outputs share the
+    rotated copies; partial sums of one diagonal of channels are added over all inputs, then rotated
+    once. Pruning a position of an input ciphertext saves one input rotation, and pruning a diagonal
+    of an output ciphertext one output rotation.
 
     Args:
         workload: a workload of ``workloads.catalogue``, or a network of yours
             (``docs/workloads.md``).
         layer: name of one of its layers; all by default.
-        shape: a layer without a network, as for ``private.bfv``.
+        shape: a layer without a network: ``height``, ``width``, ``channels``, ``filters``, and
+            optionally ``window``, ``stride`` and ``groups``.
         skip: number of first layers that are left out.
         data_primes: primes of the ciphertext modulus, for the times.
-        times: CSV file of the times of single operations, as for ``private.bfv``.
+        times: CSV file of the times of single operations; ``python -m
+            dse_evaluators.private_inference.measure_unit_times FILE`` writes one for this machine.
 
     Inputs:
         slots: slots of a ciphertext.
@@ -174,5 +176,5 @@ def rotation_counts(shape: LayerShape, slots: int) -> tuple[int, int, int, int]:
 
 
 def _share(kept: Floats, all_of_them: Floats, size: int) -> Floats:
-    """Return which share of the weights is left: the unrotated one of a group is always kept."""
+    """Return the share of weights kept; a position or diagonal without a rotation always is."""
     return np.divide(kept + 1.0, all_of_them + 1.0, out=np.ones(size), where=all_of_them > 0)

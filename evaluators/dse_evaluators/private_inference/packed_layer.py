@@ -85,10 +85,10 @@ class OperationCounts:
         products: products of a ciphertext and a plaintext.
         additions: additions of ciphertexts.
         to_ntt: transforms of ciphertexts, if weights are stored in the NTT domain.
-        from_ntt: inverse transforms, likewise.
+        from_ntt: inverse transforms of ciphertexts, if weights are stored in the NTT domain.
         summed: products that are added to one output.
         switched_before: key switches before products, over all products of one output.
-        turned_before: those of them after which the row is rotated once more.
+        turned_before: key switches of ``switched_before`` after which the row is rotated once more.
         parts: sums of products of one output that are rotated differently.
         switched_after: key switches after products, over one output.
         inputs: ciphertexts of the layer's input.
@@ -135,7 +135,7 @@ class Packing:
 
     @property
     def blocks(self) -> int:
-        """Channels of a row: a power of two, at most what the layer has."""
+        """Channels of a row: a power of two, no larger than the layer needs with two rows."""
         most = _power_of_two_below(max(self.row // self.shape.pixels, 1))
         channels = max(self.shape.channels, self.shape.filters)
         return min(most, _power_of_two_above(-(-channels // 2)))
@@ -191,7 +191,7 @@ class Packing:
         return _COUNTS[schedule](self)
 
     def _outputs_of(self) -> tuple[Ints, Ints]:
-        """Distinct (output, swap, shift) of the diagonals, and (input, swap, shift)."""
+        """Return the distinct (output, swap, shift) and (input, swap, shift) of the diagonals."""
         rows = self.diagonals
         return np.unique(rows[:, [0, 2, 3]], axis=0), np.unique(rows[:, 1:], axis=0)
 
@@ -267,7 +267,7 @@ _COUNTS = dict(
 
 @dataclass(frozen=True, slots=True)
 class _Switches:
-    """Key switches before products, by diagonal, and of sums of products, by output."""
+    """Key switches before products, by diagonal, and after products, by output."""
 
     before: Ints
     turned: Ints
@@ -284,7 +284,10 @@ def _counts(
     switches: _Switches,
     keys: int,
 ) -> OperationCounts:
-    """Return the counts of all pieces of the image, with the noise of the worst output."""
+    """Return the counts of all pieces of the image; counts that set the noise are maxima.
+
+    The maximum of each such count is over the output ciphertexts.
+    """
     outputs, rows, offsets = packing.outputs, packing.diagonals, len(packing.shape.offsets)
     summed = np.bincount(rows[:, 0], minlength=outputs) * offsets
     pieces, products = packing.pieces, len(rows) * offsets

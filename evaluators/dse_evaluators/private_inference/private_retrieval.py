@@ -51,36 +51,39 @@ METRICS = (
 class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
     """Private look-ups in a table, by distributed point functions that hide them from the server.
 
-    The table is divided into a hot and a cold part, each part into bins, and an inference sends a
-    fixed number of queries to each bin, so that the server learns nothing. A look-up whose bin has
-    no query left is lost. ``recovered`` is the share of look-ups that are not lost, on the half of
-    the users whose look-ups did not determine the hot part; ``evaluations`` are entries that
-    queries scan. ``computation_gain`` is relative to one query of the entire table for each
-    look-up, ``throughput`` is in inferences per second.
+    The hot part of the table holds the entries looked up most often, the cold part all entries.
+    Each part is divided into bins, and an inference sends a fixed number of queries to each bin, so
+    that the server learns nothing. A look-up in a bin without a remaining query is lost.
+    ``recovered`` is the share of look-ups that are not lost, on the half of the users whose
+    look-ups did not determine the hot part; ``evaluations`` is the number of entries that the
+    queries of an inference scan. ``computation_gain`` is relative to one query of the entire table
+    for each look-up, ``throughput`` is in inferences per second.
 
     Args:
         trace: CSV file with the columns ``user`` and ``item``, or ``movielens``, an asset.
         lookups: look-ups of an inference.
         entry_bytes: bytes of an entry.
-        sessions: most inferences that judge a design.
-        table_entries: entries of the deployed table, for rates and traffic; those of the trace by
-            default.
+        sessions: largest number of inferences on which a design is evaluated.
+        table_entries: number of entries of the deployed table, for rates and traffic; by default
+            the number of entries of the trace.
 
     Inputs:
-        hot_share: share of the entries in the hot part, those looked up most often.
+        hot_share: share of the entries that the hot part holds.
         hot_queries: queries to each bin of the hot part.
         cold_queries: queries to each bin of the cold part.
         bins: bins of each part.
-        neighbours: entries often looked up together that are stored with each entry.
-        device, prf: row of the published rates; the CPU has rates of ``aes128`` alone.
+        neighbours: number of entries, often looked up together, that are stored with each entry.
+        device, prf: device and pseudorandom function of the published rates; the CPU has rates of
+            ``aes128`` alone.
 
     Limits:
-        Rates are published ones of one batch size, interpolated between table sizes. Latency is not
-        modelled, nor the loss of accuracy of lost look-ups. A trace is simulated for each design:
-        tens of milliseconds.
+        Rates were published for one batch size, and are interpolated between table sizes. Latency
+        is not modelled, nor the loss of accuracy of lost look-ups. A trace is simulated for each
+        design: tens of milliseconds.
 
     Error:
-        Rates are those of print. Recovery is counted on a real trace, and holds for it alone.
+        Rates equal the published rates. ``recovered`` is counted on one trace, and holds for that
+        trace alone.
 
     Source:
         Lam et al.: GPU-based Private Information Retrieval for On-Device Machine Learning
@@ -190,7 +193,10 @@ def _rates() -> Mapping[tuple[str, str], Floats]:
 
 
 def _rate_at(entries: float, rates: Floats) -> float:
-    """Return the rate at a table size, interpolated in logarithms; scans are linear beyond them."""
+    """Return the queries per second at a table size, interpolated linearly in logarithms.
+
+    Above the largest published size, the time of a query is proportional to the size.
+    """
     sizes, known = rates[:, 0], rates[:, 1]
     if entries > sizes[-1]:
         return float(known[-1] * sizes[-1] / entries)

@@ -43,13 +43,14 @@ class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1
     Args:
         workload: a network (``docs/workloads.md``) whose layers each end in one call for each
             output; without it, metrics are of ``calls`` calls.
-        calls: number of calls.
+        calls: number of calls, or with a workload the number of inferences.
         most_storage: most bytes that a party stores; a design that needs more is infeasible.
 
     Inputs:
         bits: width of the function's input.
         method: ``table``, or ``garbled-circuit`` for a ReLU by half gates.
-        operands: inputs of the function; a table of two has the square of the entries.
+        operands: inputs of the function; a table of two inputs has the square of the entries of a
+            table of one input.
 
     Limits:
         Tables and gates are used once, so storage is for one inference. The traffic of a garbled
@@ -58,8 +59,8 @@ class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1
         ``compression.recipe``.
 
     Error:
-        At 8 bits, a table sends 2 B, 1/320 of the traffic of garbled circuits; published: 2 B, and
-        1/280 to 1/560.
+        At 8 bits, a table sends 2 B, 1/320 of the traffic of garbled circuits; the paper states
+        2 B, and 1/280 to 1/560.
 
     Source:
         Lam et al.: Tabula, 2022. Zahur, Rosulek, Evans: Two Halves Make a Whole, 2015.

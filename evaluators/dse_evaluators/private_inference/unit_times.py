@@ -12,7 +12,10 @@ from dse.errors import SpecError
 from dse_evaluators.private_inference.bfv_parameters import RINGS
 
 OPERATIONS = ("rotation", "addition", "product", "product_ntt", "to_ntt", "from_ntt")
-"""Operations of a ciphertext, with a plaintext for products; ``product`` transforms both."""
+"""Operations on a ciphertext; products have a plaintext factor.
+
+``product`` includes the transforms of both factors, ``product_ntt`` has transformed factors.
+"""
 
 COLUMNS = ("ring", "data_primes", *(f"{name}_s" for name in OPERATIONS))
 

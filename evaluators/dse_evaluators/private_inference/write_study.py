@@ -19,8 +19,8 @@ _FRAGMENT = "library:spaces/private/bfv_layer.yaml"
 def write_study(workload: str, folder: Path) -> tuple[str, ...]:
     """Write ``space.yaml`` and ``study.yaml``; return the names of the layers.
 
-    The study has one evaluator ``private.bfv`` for each layer, so that its front is exact: layers
-    share no parameter, and time and traffic are sums over them.
+    The study has one evaluator ``private.bfv`` for each layer, so that its Pareto front is exact:
+    layers share no parameter, and time and traffic are sums over them.
 
     Args:
         workload: path of an ONNX file, or a text of ``docs/workloads.md``; a path is relative to

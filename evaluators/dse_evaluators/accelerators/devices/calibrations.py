@@ -92,8 +92,8 @@ def calibration_of(device: str, number_format: str, stack: str = "") -> DeviceCa
 def calibration_on(device: Device, number_format: str, stack: str = "") -> DeviceCalibration:
     """Return the roofline constants of a device, which may be the user's own.
 
-    In formats that the user has measured, the constants are those fitted to these measurements; in
-    other formats, they are those of the device named by ``like``.
+    In formats that the user has measured, the constants are fitted to these measurements; in other
+    formats, the constants are taken from the device named by ``like``.
 
     Args:
         device: a device of the catalogue or of the user.

@@ -52,7 +52,7 @@ def calibrate_device(path: Path, device: Device) -> CalibrationResult:
     is a stack whose fit is implausible, or no better than the data sheet on held-out shapes.
 
     Args:
-        path: the file, as for :func:`.measured_gemms.read_measured_gemms`.
+        path: CSV file of measured GEMMs.
         device: data sheet of the device.
 
     Returns:

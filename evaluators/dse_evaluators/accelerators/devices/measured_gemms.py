@@ -207,7 +207,7 @@ def _check_rate(
         device: the device.
         number_format: a name of ``RECIPES``.
         shape: m, n and k.
-        seconds: its time [s].
+        seconds: time of the GEMM [s].
         shown: the time as the file has it, for messages.
 
     Raises:

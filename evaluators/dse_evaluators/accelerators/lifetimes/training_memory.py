@@ -79,16 +79,17 @@ class TrainingMemory(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
         refresh: ``lifetime``: only data needed for longer than the retention time; ``all``: all
             stored data, during the entire step.
         cell_retention: retention time of eDRAM at 105 degrees.
-        macs_per_activation: of a forward step; 73 is a depthwise 3 x 3 and a pointwise convolution
-            of 64 channels.
+        macs_per_activation: multiply-accumulates for each activation of a forward step; 73 is a
+            depthwise 3 x 3 and a pointwise convolution of 64 channels.
 
     Limits:
         Not modelled: weights and their gradients, the accuracy of a reversible network, banks that
         are busy being refreshed, the dependence of leakage on temperature.
 
     Error:
-        Refreshes by lifetime agree with the four published ones. Energy gain 2.6 and 2.7
-        (published: 2.8) at 73 multiplications per activation; 4.0 at 37, 1.7 at 146, none at 576.
+        Refreshes by lifetime agree with the four published ones. The energy gain is 2.6
+        and 2.7 (published: 2.8) at 73 multiplications per activation; 4.0 at 37, 1.7 at 146, none
+        at 576.
 
     Example:
         parameters: {memory: [sram, edram, dram], reversible_blocks: [0, 3, 6], area: [2, 4]}

@@ -90,9 +90,9 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
         leakage_w_per_mm2: leakage of the chip in W/mm2. The default is that of CACTI's default SRAM
             cells, which is high: where the chip stalls for long, leakage dominates the energy.
         ifmap_sram: buffer size in bytes or as text with a unit, like the other ``*_sram`` options.
-        clock: in Hz or as text with a unit.
-        dram_bandwidth: in B/s or as text with a unit.
-        voltage: in V or as text with a unit.
+        clock: clock of the chip in Hz, or as text with a unit.
+        dram_bandwidth: bandwidth of DRAM in B/s, or as text with a unit.
+        voltage: supply voltage in V, or as text with a unit.
         accumulator_bits: width of partial sums in bits.
 
     Limits:

@@ -96,8 +96,9 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
         is serialised even if that moves more bytes (VGG-16 in one group at 4 MiB).
 
     Error:
-        Traffic saved at 10 MiB: 72.7 % (published: 75 %), relative to a baseline with fused norms
-        57.7 %. The speed-up results from bandwidth alone and does not check the published 1.53.
+        The traffic saved at 10 MiB is 72.7 % (published: 75 %); relative to a baseline with fused
+        norms it is 57.7 %. The speed-up results from bandwidth alone and does not check the
+        published 1.53.
 
     Example:
         options: {network: vgg16}

@@ -83,12 +83,12 @@ class Apex(
         tpot_limit: longest TPOT [s] for ``attainment``.
 
     Inputs:
-        devices: every plan uses all of them.
+        devices: number of devices, all of which every plan uses.
         max_batch: sequences of a micro-batch on one attention replica.
-        clock: 0: the highest.
+        clock: clock of the devices; 0: the highest.
         rate: arrivals of requests.
-        link_bandwidth: 0: the measured links; else that of all links within a node.
-        link_latency: of those links.
+        link_bandwidth: bandwidth of all links within a node; 0: the measured links.
+        link_latency: latency of all links within a node, if ``link_bandwidth`` is not 0.
 
     Limits:
         Not modelled: embedding and LM head, expert imbalance, the delay of a request before its

@@ -68,13 +68,13 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
     the newest snapshot is written. ``neighbours`` writes nothing, and each failure costs
     ``penalty`` iterations of progress. Without ``checkpoint_interval``, or where it is 0, the
     optimal interval is used. ``break_even`` is the penalty at which ``neighbours`` takes as long as
-    synchronous checkpoints at the design's interval, ``break_even_tuned`` the penalty at which it
-    takes as long as those at the optimal interval.
+    synchronous checkpoints at the design's interval, ``break_even_tuned`` the penalty at which
+    ``neighbours`` takes as long as synchronous checkpoints at the optimal interval.
 
     Inputs:
-        storage_bandwidth: of all devices together.
-        checkpoint_interval: seconds of work.
-        copy_bandwidth: of one device to its host.
+        storage_bandwidth: bandwidth to the storage, of all devices together.
+        checkpoint_interval: seconds of work between checkpoints.
+        copy_bandwidth: bandwidth from one device to its host.
         penalty: iterations that a failure costs with ``neighbours``.
 
     Limits:

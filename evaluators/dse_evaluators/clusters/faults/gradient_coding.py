@@ -49,18 +49,19 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     """Load of a gradient code and exact round times, with shifted exponential worker times.
 
     A worker takes ``load`` x ``work_time`` plus an exponential delay, whose mean is
-    ``straggling_time`` plus ``straggling`` times that work. ``cyclic`` waits for all workers but
-    ``tolerated``, ``replicated`` for the first of each group. ``ignoring`` also waits for all but
-    ``tolerated`` and loses the others' gradients; ``gradient_time`` is the time per complete
-    gradient. ``sr-sgc`` and ``m-sgc`` spread work over rounds; their times are a ``lower_bound``
-    that assumes the straggler pattern of the code, and gradients are known after ``delay`` further
-    rounds.
+    ``straggling_time`` plus ``straggling`` times ``load`` x ``work_time``. ``cyclic`` waits for all
+    workers but ``tolerated``, ``replicated`` for the first of each group. ``ignoring`` also waits
+    for all but ``tolerated`` and loses the others' gradients; ``gradient_time`` is the time per
+    complete gradient. ``sr-sgc`` and ``m-sgc`` spread work over rounds; their times are a
+    ``lower_bound`` that assumes the straggler pattern of the code, and gradients are known after
+    ``delay`` further rounds.
 
     Inputs:
         work_time: time of one worker for all data.
-        burst, window: of the sequential codes, in rounds.
-        straggling: part of the extra time that grows with the work, as a share of it.
-        exchange_time: of each round.
+        burst, window: burst length and window of the sequential codes, in rounds.
+        straggling: part of the mean delay that grows with the work, as a share of the time of
+            the work.
+        exchange_time: time of the exchange in each round.
 
     Limits:
         Not modelled: persistently slow workers, decoding time, a code's rounding errors.

@@ -66,9 +66,9 @@ class JobTime(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
     ``job_cvar95`` is the mean of its worst 5 %.
 
     Inputs:
-        microbatches: of a replica and step.
-        compute_time: of a device in a step.
-        exchange_time: of a device's collectives within the pipeline, in a step.
+        microbatches: number of microbatches of a replica in a step.
+        compute_time: time that a device computes in a step.
+        exchange_time: time of a device's collectives within the pipeline, in a step.
 
     Limits:
         Not modelled: variation between microbatches of one step (it averages out over a step's

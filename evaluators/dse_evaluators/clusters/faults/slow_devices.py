@@ -53,14 +53,14 @@ class Setting(NamedTuple):
 class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Exact expected step time of replicated pipelines, some stages of which are slow.
 
-    Each stage of a replica is one device; a slow one takes ``slow_factor`` times as long.
+    Each stage of a replica is one device; a slow device takes ``slow_factor`` times as long.
     ``one_stage`` puts the slow devices in the same stage of their replicas, and that stage may have
     its own number of layers, ``slow_layers``; other placements have equal stages. ``uneven_time``
     is the cost of an uneven split without slow devices.
 
     Inputs:
-        layer_time: of one microbatch, forward and backward.
-        slow_devices: number of slow ones among stages x replicas.
+        layer_time: time of a layer for one microbatch, forward and backward.
+        slow_devices: number of slow devices among stages x replicas.
         slow_layers: layers of a slow stage; 0: as even as possible.
 
     Limits:

@@ -87,22 +87,22 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
         look_ahead: waiting sequences, of which the largest that fits is admitted first.
         launch: overhead of a step [s].
         kept_share: share of a device's memory for weights and KV cache.
-        host_bandwidth: between a device and its host [B/s].
+        host_bandwidth: bandwidth between a device and its host [B/s].
 
     Inputs:
         devices: number of devices that share a model evenly.
-        accuracy: share of correct predictions; wrong ones are one bucket off.
+        accuracy: share of correct predictions; wrong predictions are one bucket off.
         margin: share by which a reservation exceeds the predicted bucket.
         batch: most sequences at once.
-        cache_bits: of a cached number.
+        cache_bits: bits of a cached number.
 
     Limits:
         Not modelled: communication between devices, arrivals (a sequence is always waiting), the
         time of predictions, and paging (Kwon et al., 2023), which reserves nothing.
 
     Error:
-        Agrees with a step-by-step simulation. Best gain over the worst case 5.5 (published: up to
-        6.49) under an assumed distribution of lengths.
+        Agrees with a step-by-step simulation. The best gain over the worst case is 5.5 (published:
+        up to 6.49) under an assumed distribution of lengths.
 
     Example:
         options: {model: opt-30b, texts: 50}

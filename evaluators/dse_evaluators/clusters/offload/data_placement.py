@@ -63,7 +63,7 @@ class OffloadPlan:
 
     @property
     def block(self) -> Floats:
-        """Number of weights moved at a time: those of a layer, with its share of the embedding."""
+        """Number of weights moved at a time: a layer, with its share of the embedding."""
         return self.parameters / self.layers
 
     @property
@@ -88,7 +88,7 @@ class OffloadPlan:
 
     @property
     def keeps_gradients(self) -> Mask:
-        """Mask of plans that store gradients; others update each layer as its gradients arrive."""
+        """Mask of plans that store gradients; other plans update layers as gradients arrive."""
         return ~self.eager | (self.accumulate > 1.0)
 
     @property

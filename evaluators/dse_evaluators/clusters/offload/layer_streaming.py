@@ -43,12 +43,12 @@ class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     The GPU holds ``resident`` layers. As soon as ``moved`` of them have been computed, they are
     replaced by the next ``moved`` layers, which are transferred in one piece while the others
     compute. If all layers are resident, nothing moves. ``saved`` is the saved share of the memory
-    for all layers, ``slowdown`` the time divided by that with all layers resident.
+    for all layers, ``slowdown`` the time divided by the time with all layers resident.
 
     Inputs:
         layer_time: computation of one layer in a pass.
-        fixed: embeddings, caches and activations.
-        transfer_latency: of each piece.
+        fixed: memory of embeddings, caches and activations.
+        transfer_latency: latency of the transfer of each piece.
 
     Limits:
         Not modelled: the first window of the first pass, layers that differ.

@@ -106,20 +106,20 @@ class Offload(
 
     Args:
         device: a name of ``accelerators.devices``, or ``{like: rtx-4090, memory: 48 GB}``.
-        number_format: of the GEMMs.
+        number_format: number format of the GEMMs.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
         reserve: share of the GPU's memory that is kept free.
         prices: fields of :class:`~dse_evaluators.clusters.offload.gpu_server.NodePrices`, in US
             dollars.
 
     Inputs:
-        gradients_at: by default where the optimizer runs.
-        sequence: tokens.
+        gradients_at: place of the gradients; by default where the optimizer runs.
+        sequence: tokens of a sequence.
         accumulate: batches for each step of the optimizer.
         checkpoint_interval, resident: in layers.
-        pcie_bandwidth: each way.
+        pcie_bandwidth: bandwidth of PCIe in each direction.
         adam_rate: weights per second.
-        ssd_read_bandwidth, ssd_write_bandwidth, ssd_capacity, ssd_endurance: of each disk.
+        ssd_read_bandwidth, ssd_write_bandwidth, ssd_capacity, ssd_endurance: figures of each disk.
 
     Limits:
         Not modelled: GEMMs that are too small for the device's rate, the bandwidth of host memory,
@@ -127,9 +127,9 @@ class Offload(
         prices are assumed.
 
     Error:
-        Nothing is fitted or measured. Fuyou: 127 TFLOP/s (published: 156), its baseline 94 (45);
-        the gain is 1.35 with the best batch of each and 1.75 at 16 sequences (published: 3.5).
-        Details: ``docs/offload.md``.
+        Nothing is fitted or measured. The rate of Fuyou is 127 TFLOP/s (published: 156), of its
+        baseline 94 TFLOP/s (published: 45); the gain is 1.35 with the best batch of each and 1.75
+        at 16 sequences (published: 3.5). Details: ``docs/offload.md``.
 
     Example:
         options: {layers: 40, hidden: 5120, host_memory: 256 GB}

@@ -84,13 +84,14 @@ class ZerothOrder(
 
     Args:
         device: a name of ``accelerators.devices``.
-        number_format: of the GEMMs and of weights on the GPU: fp32, tf32, bf16 or fp16.
+        number_format: number format of the GEMMs and of weights on the GPU: fp32, tf32, bf16 or
+            fp16.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
 
     Inputs:
-        batch: sequences.
-        sequence: tokens.
-        pcie_bandwidth: each way.
+        batch: number of sequences.
+        sequence: tokens of a sequence.
+        pcie_bandwidth: bandwidth of PCIe in each direction.
 
     Limits:
         Not modelled: conversion between formats, random number generation, GEMMs too small for the

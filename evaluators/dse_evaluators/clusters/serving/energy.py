@@ -52,7 +52,7 @@ class Draw:
         Args:
             plan: the serving plans.
             traffic: load of a model copy.
-            cycle: its steady state.
+            cycle: steady state of the model copy.
             reading: the power model of the devices that run prefill.
         """
         token_s = plan.devices / (cycle.per_s * traffic.answer)  # device-seconds per token

@@ -54,7 +54,7 @@ class Engine:
     """Constants of weight-only quantized GEMMs with few rows; ``None`` without such weights."""
     vector_flops_per_s: Floats | float = 0.0
     experts: Engine | None = None
-    """Model of the GEMMs of routed experts; ``None``: in the same format as the others."""
+    """Model of the GEMMs of routed experts; ``None``: in the format of other GEMMs."""
 
     @property
     def routed(self) -> Engine:
@@ -126,7 +126,7 @@ def engine(
         device: the device.
         formats: the number formats that occur, names of ``RECIPES``.
         place: index of each design's format in ``formats``, (n,).
-        weight_bits: bits of a stored weight, (n,); 0: those of the design's format.
+        weight_bits: bits of a stored weight, (n,); 0: the bits of the design's format.
 
     Raises:
         SpecError: no device was measured in one of the formats, or the data sheet has no rate.

@@ -241,10 +241,10 @@ def devices_to_serve(system: object, device: object) -> dict[str, tuple[Device, 
     """Return devices with their fabrics, by name, from the option ``system`` or ``device``.
 
     Args:
-        system: a system, as for :func:`~dse_evaluators.clusters.own_system.system_from`; ``None``
-            if the device is named instead.
-        device: a device, as for :func:`~dse_evaluators.clusters.own_system.device_from`; ``None``
-            means every device with a known fabric.
+        system: name of a system, the path of its file, or a mapping with ``like``; ``None`` if the
+            device is named instead.
+        device: name of a device, the path of its file, or a mapping with ``like``; ``None`` means
+            every device with a known fabric.
 
     Raises:
         SpecError: a name is unknown, no fabric is known for the device, or both options are given.
@@ -265,7 +265,7 @@ def _checked(sheet: Device) -> Device:
     """Return a device of which all figures that serving needs are known.
 
     Raises:
-        SpecError: its power limit is unknown, or it has no 16-bit rate for attention.
+        SpecError: the device has no known power limit, or no 16-bit rate for attention.
     """
     if sheet.power_limit_w is None:
         hint = f"device: {{like: {sheet.name}, power_limit: 300 W}}"

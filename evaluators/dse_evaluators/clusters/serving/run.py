@@ -71,7 +71,7 @@ class ServingScenario:
     memory_share: float
     waiting: bool
     transfer_bytes_per_s: float | None
-    """Rate at which a device sends or receives a KV cache; ``None``: that of its links."""
+    """Rate at which a device sends or receives a KV cache; ``None``: the rate of its links."""
     upkeep: Upkeep
 
     @property

@@ -20,12 +20,12 @@ class PrefillBatch:
     square: Ints
     """Sum of ``c (2 p + c)`` over chunks of c tokens after a prefix of p: 2 per query-key pair."""
     repeats: Ints
-    """Iterations in a row with an equal chunk of the same prompt; 0: it is not repeated."""
+    """Iterations in a row with an equal chunk of the same prompt; 0: the chunk is not repeated."""
     room: Ints
     """Tokens left in the budget."""
     rows: list[Ints]
     requests: list[Ints]
-    """Requests whose prefill ends in this iteration; arrays parallel to those of ``rows``."""
+    """Requests whose prefill ends in this iteration; each array is parallel to one of ``rows``."""
 
 
 def admit(state: ServerState, barred: Mask) -> PrefillBatch:

@@ -109,7 +109,7 @@ class ModelState:
     weights_bytes: Floats
     gradients_bytes: Floats
     passing_gradients_bytes: Floats
-    """Gradients of two layers, which stay on the device where the others are in its host."""
+    """Gradients of two layers, which stay on a device that keeps other gradients in its host."""
     optimizer_bytes: Floats
     updated: Floats
     """Number of weights that the device updates."""

@@ -34,7 +34,7 @@ def training_errors(
         provided: names of the metrics.
         model: the trained model.
         device: the device.
-        chips: its kernels, by number format.
+        chips: GEMM rates of the device, by number format.
         formats: number format of each plan, (n,).
     """
     known = {name: _error(model, device, chips, name) for name in dict.fromkeys(formats)}

@@ -67,7 +67,7 @@ def predict_step(system: str, device: Device, rows: Sequence[MeasuredRow]) -> Fl
 
     Args:
         system: name of the system.
-        device: its device, whose constants are those of its ``calibrations``.
+        device: device of the system; its ``calibrations`` replace the shipped constants.
         rows: the steps.
     """
     option: Mapping[str, Any] | str = system

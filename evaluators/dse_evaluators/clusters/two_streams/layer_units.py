@@ -46,7 +46,7 @@ class TwoStreamsModel:
     tables: str = "ddp"
     """Default layout of the tables: a name of ``strategies.EMBEDDING``."""
     flops_share: float | None = None
-    """Share of the peak rate that its kernels reach on A100; ``None``: that of the machine."""
+    """Share of the peak rate that the model's kernels reach on A100; ``None``: the machine's."""
 
     @property
     def stacks(self) -> tuple[str, ...]:

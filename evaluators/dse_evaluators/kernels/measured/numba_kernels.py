@@ -39,7 +39,7 @@ def multiply(a: Any, b: Any, c: Any, tiles: Any, order: Any, threads: int) -> No
 
 
 def softmax_in_three_passes(x: Any, y: Any) -> None:
-    """Set each row of y to the softmax of that of x: maximum, sum, exponentials again."""
+    """Set each row of y to the softmax of the row of x: maximum, sum, exponentials again."""
     for row in prange(x.shape[0]):
         most = x[row, 0]
         for value in x[row]:
@@ -53,7 +53,7 @@ def softmax_in_three_passes(x: Any, y: Any) -> None:
 
 
 def softmax_in_four_passes(x: Any, y: Any) -> None:
-    """Set each row of y to the softmax of that of x: maximum, exponentials, sum, scaling."""
+    """Set each row of y to the softmax of the row of x: maximum, exponentials, sum, scaling."""
     for row in prange(x.shape[0]):
         most = x[row, 0]
         for value in x[row]:
@@ -66,7 +66,7 @@ def softmax_in_four_passes(x: Any, y: Any) -> None:
 
 
 def softmax_online(x: Any, y: Any) -> None:
-    """Set each row of y to the softmax of that of x: the sum is corrected as the maximum grows."""
+    """Set each row of y to the softmax of x's row: the sum is corrected as the maximum grows."""
     for row in prange(x.shape[0]):
         most, total = x[row, 0], 0.0
         for value in x[row]:

@@ -22,7 +22,7 @@ class LoopOperation:
     """Operation of a loop's body.
 
     Args:
-        name: its name.
+        name: name of the operation.
         unit: the functional unit that it occupies.
         latency: cycles until its result can be used.
         occupancy: cycles for which it occupies its unit.

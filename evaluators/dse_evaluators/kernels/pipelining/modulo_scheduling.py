@@ -179,7 +179,7 @@ class _Model:
         self._model.add(self._warps[0][0] == 1)  # the numbers of warps have no meaning
 
     def add_dependences(self) -> None:
-        """Let each operation begin when what it uses has arrived."""
+        """Let each operation begin only when the results that it uses have arrived."""
         for one in self._graph.dependences:
             latency = self._graph.operations[one.source].latency
             ready = self._times[one.source] + latency
