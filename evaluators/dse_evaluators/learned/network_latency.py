@@ -200,7 +200,7 @@ def _read_networks(runs: RunsFile, settings: FitSettings) -> _NetworkTable:
 
 
 def _found_beside(table: Path, network: str) -> str:
-    """Return a network's file as the table means it: relative to the table, if it is there."""
+    """Return an ONNX file's path in the table's folder if it is there, else ``network`` itself."""
     beside = table.parent / network
     return str(beside) if network.endswith(".onnx") and beside.is_file() else network
 
