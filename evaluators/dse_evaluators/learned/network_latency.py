@@ -147,7 +147,7 @@ class LearnedNetworks:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _NetworkTable:
-    """Measured networks; equal if the versions are."""
+    """Measured networks; two tables are equal if they have the same version."""
 
     version: str
     work: Floats  # (n, f)
@@ -253,7 +253,7 @@ def _fit_sum(work: Floats, target: Floats, groups: Ints) -> _FittedSum:
 
 @lru_cache(maxsize=8)
 def _report(table: _NetworkTable) -> tuple[HeldOutReport, ...]:
-    """Return the held-out error of each metric; the band of a fold is that of the other folds."""
+    """Return the held-out error of each metric; a fold's band is computed from other folds."""
     found = list[HeldOutReport]()
     for name, target in table.targets.items():
         middle, low, high = np.zeros((3, len(target)))
