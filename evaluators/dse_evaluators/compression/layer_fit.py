@@ -33,7 +33,7 @@ def check_fits(
     """Raise SpecError if a layer's shape suits none of the recipes that parameter values give.
 
     It is no error if only some of the recipes do not fit: a constraint of the space may exclude
-    them. If none does, the trials with these recipes fail.
+    them. Without such a constraint, the trials with these recipes fail.
 
     Raises:
         SpecError: no recipe fits a layer; the message names the layer and the last recipe tried.
