@@ -41,7 +41,7 @@ def record_of(row: Mapping[str, str], kind: type[Record], **other: Any) -> Recor
 
     Args:
         row: texts by column, as :func:`read_rows` returns them.
-        kind: a dataclass, as for :func:`read_records`.
+        kind: a dataclass with postponed annotations of its fields.
         **other: values of fields that the row does not have as one cell.
     """
     cells = {

@@ -72,7 +72,7 @@ def one_of(words: Iterable[str], default: Value | None = None) -> ChoiceInput:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Inputs of an evaluator by name; those in ``settled`` have the same value for all designs."""
+    """Inputs of an evaluator by name; inputs in ``settled`` have one value for all designs."""
 
     table: Mapping[str, Reading]
     settled: Mapping[str, Value] = field(default_factory=dict)

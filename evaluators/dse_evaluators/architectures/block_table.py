@@ -27,7 +27,7 @@ class MeasuredBlock:
 def read_block_table(path: Path, batch: int, machine: str) -> dict[str, MeasuredBlock]:
     """Return the time of each block of a table, by its text; the last row of a block counts.
 
-    Rows of another batch or machine are left out; a table without these columns is for any.
+    Rows of another batch or machine are left out; a table without these columns is valid for all.
 
     Raises:
         SpecError: the file lacks a column, or a latency is no number above 0.

@@ -23,7 +23,7 @@ def hash_cells(
 ) -> Hashes:
     """Return a number for each cell, (n,), that is equal for cells that compute the same.
 
-    A cell's output is that of all its operations that no other reads. Its hash is that of the
+    A cell's output is the output of all operations that no other reads. Its hash is that of the
     nested multisets of operations along its paths: the order of siblings has no effect. The code
     ``skip`` is the identity, and is left out, with three cases: with successors, these read its
     input; alone on its input, that input goes to the output; beside siblings, it links its input

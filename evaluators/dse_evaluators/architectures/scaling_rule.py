@@ -123,7 +123,7 @@ class ScaledNetwork(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
         }
 
     def _round(self, widths: Floats, usual: int) -> Floats:
-        """Return widths as multiples, not below 90 % of what was asked for."""
+        """Return widths as multiples, not below 90 % of the requested widths."""
         unit = float(self.round_width)
         near = np.maximum(np.floor(widths / unit + 0.5) * unit, unit)
         rounded = np.where(near < 0.9 * widths, near + unit, near)

@@ -102,7 +102,7 @@ class _NumbersOnly(pickle.Unpickler):
         """Return one of the two names that a numpy number needs.
 
         Raises:
-            UnpicklingError: the file names another.
+            UnpicklingError: the file names another class or function.
         """
         if (module, name) not in self._KNOWN:
             raise pickle.UnpicklingError(f"it names {module}.{name}")

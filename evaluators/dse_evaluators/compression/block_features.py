@@ -16,7 +16,10 @@ from dse_evaluators.workloads.workload import Parameters
 
 
 def group_blocks(names: Sequence[str], places: int) -> tuple[frozenset[str], ...]:
-    """Return the inputs that may decide each part: an element of a list, or one value for all.
+    """Return the names of the inputs that each part may read: a list's element, or the input.
+
+    An input is either a list with one element per place, such as ``heads[2]``, or one value for
+    all places, ``heads``; hence each part has both names.
 
     Args:
         names: inputs with one value per place, such as ``heads``; their parts follow in this order.
@@ -78,7 +81,8 @@ def removed_stream(
 ) -> Floats:
     """Return the share of the residual stream's mean square that n designs slice off.
 
-    It is that of the principal directions, before each part and the LM head.
+    The share is computed before each part and before the LM head, for the removal of the
+    principal directions with the least variance.
 
     Args:
         parameters: parameters of the uncut model.
@@ -106,6 +110,6 @@ def _columns(batch: Batch, name: str, places: int) -> Floats:
 
 
 def _of_each(values: Floats, share: Callable[[float], float]) -> Floats:
-    """Return a function of each value, (n,); equal values are computed once."""
+    """Return ``share`` of each value, (n,); it is computed once for equal values."""
     seen, place = np.unique(values, return_inverse=True)
     return np.array([share(value) for value in seen.tolist()])[place.reshape(-1)]

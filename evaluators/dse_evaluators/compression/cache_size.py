@@ -32,7 +32,7 @@ class CacheSize:
         width: number of elements of a head's key vector, and of its value vector.
         context: number of token positions in the cache.
         keys: format of the keys; a list parameter has an element for each block.
-        values: format of the values, likewise.
+        values: format of the values; a list parameter has an element for each block.
 
     Error:
         None: the bytes are counted.

@@ -22,11 +22,11 @@ def blocks_of(parameters: Parameters) -> int:
 
 
 def without(parameters: Parameters, parts: Collection[str]) -> dict[str, Single]:
-    """Return the parameters without those of the given parts, such as ``blocks.1.ffn``.
+    """Return the model's parameters, except the parameters of parts such as ``blocks.1.ffn``.
 
     Source:
         Fan, Grave, Joulin, Reducing Transformer Depth on Demand with Structured Dropout, 2020,
-        section 3.2 (there, the model is trained for it with layer dropout; this one was not).
+        section 3.2 (the paper's model is trained with layer dropout; here it is not).
     """
     return {
         name: array
@@ -52,7 +52,7 @@ def fitted_exit(
 
     Source:
         Belrose et al., Eliciting Latent Predictions from Transformers with the Tuned Lens, 2023,
-        section 2 (an affine map per layer; here the map is linear, fitted by least squares).
+        section 2 (the paper has an affine map per layer; here it is linear, by least squares).
     """
     cut = truncate_model(parameters, blocks)
     if blocks == blocks_of(parameters):
@@ -83,7 +83,7 @@ def left_early(exits: list[Single], confidence: float) -> Left:
     An exit is confident if its likeliest class has at least the probability ``confidence``.
 
     Source:
-        Teerapittayanon, McDanel, Kung, BranchyNet, 2016, section 3 (criterion there: entropy).
+        Teerapittayanon, McDanel, Kung, BranchyNet, 2016, section 3 (the paper uses the entropy).
     """
     sure = np.stack([_highest(logits) >= confidence for logits in exits])  # (exits, n)
     sure[-1] = True

@@ -32,8 +32,8 @@ def check_fits(
 ) -> None:
     """Raise SpecError if a layer's shape suits none of the recipes that parameter values give.
 
-    Single recipes that do not fit are allowed: a constraint of the space may exclude them,
-    otherwise their trials will fail.
+    It is no error if only some of the recipes do not fit: a constraint of the space may exclude
+    them. Without such a constraint, the trials with these recipes fail.
 
     Raises:
         SpecError: no recipe fits a layer; the message names the layer and the last recipe tried.

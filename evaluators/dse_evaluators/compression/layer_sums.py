@@ -19,10 +19,11 @@ LayerQuantities = Callable[[str, str], tuple[float, float]]
 def sum_layers(
     parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities
 ) -> tuple[Floats, dict[int, Fault]]:
-    """Return the sums of two quantities over the layers in n designs, (2, n), and faults.
+    """Return the sums of two quantities over the layers in n designs, (2, n), and the failures.
 
-    Each distinct recipe of a layer is evaluated once, for all designs that have it. If that raises
-    a DseError, those designs get a fault.
+    Each distinct recipe of a layer is evaluated once, for all designs that have it. If the
+    evaluation raises a DseError, a ``Fault`` with its message is returned for each of these
+    designs, by the design's row.
     """
     total = np.zeros((2, len(batch)))
     faults: dict[int, Fault] = {}
@@ -34,7 +35,7 @@ def sum_layers(
 
 
 def layer_columns(parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities) -> Floats:
-    """Return the first of two quantities of each layer, (n, layers); NaN where it fails."""
+    """Return the first quantity of each layer, (n, layers); NaN where ``evaluate`` fails."""
     found = []
     for part in parts:
         for place in range(len(part.layers)):
@@ -46,7 +47,11 @@ def layer_columns(parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuan
 
 
 def parameters_of_layers(parts: Sequence[LayerGroup]) -> tuple[frozenset[str], ...]:
-    """Return the inputs that may decide each layer's recipe: members of lists, or the lists."""
+    """Return the names of the inputs that each layer's recipe may read.
+
+    An input of the recipe is either a list with one element per layer, such as ``bits[2]``, or one
+    value for all layers, ``bits``; hence each layer has both names.
+    """
     return tuple(
         frozenset({f"{name}[{place}]" for name in part.template.names} | set(part.template.names))
         for part in parts

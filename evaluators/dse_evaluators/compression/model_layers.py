@@ -109,7 +109,7 @@ def cost(model: ModelRef, layer: str, recipe: str) -> StorageCost:
 
 @cache
 def rest(model: ModelRef) -> StorageCost:
-    """Return the storage bits of a model outside compressible layers: other parameters, names."""
+    """Return a model's storage bits outside compressible layers: fp32 parameters and names."""
     shapes = shapes_of(model)
     own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
     layers = model_of(model).layers
@@ -168,7 +168,7 @@ def _store_layer(model: ModelRef, layer: str, recipe: str) -> tuple[Single, Stor
 
 
 def _train(model: ModelRef, recipes: Recipes) -> tuple[dict[str, Record], dict[str, Single]]:
-    """Compress the layers that are not trained, then train the others with them.
+    """Compress the layers whose recipes do not train, then train the layers whose recipes do.
 
     Returns:
         All compressed layers as they are stored, and the other parameters that training changed.
@@ -200,7 +200,10 @@ def _is_sequential(model: ModelRef, recipes: Recipes) -> bool:
 def _compress_in_order(
     model: ModelRef, recipes: Recipes
 ) -> dict[str, tuple[Single, Record | None]]:
-    """Compress layers in the order of the model; return their weights and records, None if kept."""
+    """Compress layers in the order of the model; return weights and record of each, by name.
+
+    The record is ``None`` for the recipe ``keep``.
+    """
     return _compress_items_in_order(model, tuple(recipes.items()))
 
 
@@ -208,7 +211,7 @@ def _compress_in_order(
 def _compress_items_in_order(
     model: ModelRef, recipes: tuple[tuple[str, str], ...]
 ) -> dict[str, tuple[Single, Record | None]]:
-    """Compress the layers of one block after the other, by the inputs that they then get.
+    """Compress layers block by block, calibrated by the outputs of the compressed blocks before.
 
     The layers of a block, whose names agree up to a number, are calibrated together, by the inputs
     that the blocks before it give after compression.
@@ -242,7 +245,11 @@ def _block_of(name: str) -> str:
 def _record(
     model: ModelRef, layer: str, recipe: str, known: Mapping[str, Single] | None = None
 ) -> Record:
-    """Return a layer as a recipe stores it, by ``known`` or else the model's own inputs."""
+    """Return a layer as a recipe stores it.
+
+    A recipe that needs calibration uses the inputs in ``known``, by layer, or, if it is ``None``,
+    the inputs that the uncompressed model gives the layer.
+    """
     inputs = None
     if needs_calibration(recipe):
         inputs = (_calibration(model) if known is None else known).get(layer)

@@ -54,7 +54,7 @@ def narrow_network(whole: Reference, keep: float) -> Pruned:
 
 
 def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
-    """Return the network with a fraction ``sparsity`` of zero weights, and the rest refitted."""
+    """Return the network with a fraction ``sparsity`` of zero weights; refit the other weights."""
     weights = prune_smallest([affine.weight.numpy() for affine in pruned.affines], sparsity)
     affines = tuple(
         LayerWeights(torch.tensor(weight), affine.bias)

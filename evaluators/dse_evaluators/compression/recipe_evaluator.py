@@ -72,7 +72,8 @@ class ByRecipe:
         kv_cache: number format of the keys and values of attention.
         keys: number format of the keys, in place of ``kv_cache``; a list parameter has an element
             for each block with attention.
-        values: number format of the values, likewise.
+        values: number format of the values, in place of ``kv_cache``; a list parameter has an
+            element for each block with attention.
         split: examples for the metrics: ``search``, or ``test`` for the final evaluation.
         data: examples of a model of yours: a path, ``{python: data.py:make}`` or, in Python,
             arrays ``(inputs, targets)``.
@@ -152,7 +153,10 @@ class ByRecipe:
         self.parts = self._noise_parts() if self._recipes.is_known else {}
 
     def _noise_parts(self) -> dict[str, Separable]:
-        """Return the declaration of each quality metric as a sum of noises over the layers."""
+        """Return, for each quality metric, the declaration that it is a sum over the layers.
+
+        The feature of a layer is the relative squared error (noise) of its weights.
+        """
         noises = Separable(
             groups=parameters_of_layers(self._recipes.parts),
             features=partial(_layer_noises, self._recipes),

@@ -37,9 +37,9 @@ class Noise:
     """Relative error of the weights under recipes, as a proxy of the error of the outputs.
 
     ``noise`` is a layer's sum of squared errors over its sum of squared weights, averaged over the
-    layers; ``sqnr_db`` is the signal-to-noise ratio of it in decibels. Each layer is compressed
-    once per recipe, in milliseconds and without a run of the model, so that an optimizer can
-    afford to evaluate all designs.
+    layers; ``sqnr_db`` is the reciprocal of ``noise``, the signal-to-noise ratio, in decibels. Each
+    layer is compressed once per recipe, in milliseconds and without a run of the model, so that an
+    optimizer can afford to evaluate all designs.
 
     Args:
         model: name of the model, or a model of yours: a path, ``{python: net.py:make}`` or, in

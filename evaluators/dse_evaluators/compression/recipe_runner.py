@@ -38,7 +38,8 @@ def measure_with_resamples(
         The metrics of :func:`measure_recipes`, and resamples of each quality metric, (b,).
 
     Raises:
-        PluginError, SpecError, EvaluationError: as for :func:`measure_recipes`.
+        PluginError: the model's assets are not installed.
+        SpecError, EvaluationError: a recipe cannot be applied, or an output is not finite.
     """
     given = outputs(model, recipes, split, signals)
     resamples = resample_quality(workload_of(model), given, _reference(model, split), split)

@@ -33,7 +33,7 @@ class Size:
         data: examples of a model of yours, which calibrated operators need.
 
     Error:
-        None: the bytes of ``compression.recipe``, without running the model.
+        None: the sizes equal those of ``compression.recipe``, without running the model.
 
     Example:
         options: {model: digits-cnn, recipe: "prune {kept} > huffman {bits}"}

@@ -44,16 +44,17 @@ class ReplacementPath(
 
     Each hybrid on the path contains the narrow layers of the one before it. Quality metrics and
     ``deviation`` are means over the memory footprint between the two pure models, by the trapezoid
-    rule. ``storage`` is the size of both, ``ensemble_storage`` that of all hybrids. ``mean_step``
-    and ``largest_step`` are steps of the footprint, ``switch_step`` is that from one pure model to
-    the other. The order ``sensitivity`` switches first the layers that raise the squared error
-    of the outputs least per byte saved, each alone, on the split ``search``; ``reverse`` switches
-    them last; ``random`` has a seed, ``order_seed``.
+    rule. ``storage`` is the sum of the sizes of both pure models, ``ensemble_storage`` the sum of
+    the sizes of all models on the path. ``mean_step`` and ``largest_step`` are the mean and the
+    largest difference of the sizes of two successive models, ``switch_step`` is the difference of
+    the sizes of both pure models. The order ``sensitivity`` switches first the layers that, when
+    they alone are narrow, raise the squared error of the outputs on the split ``search`` least per
+    byte saved; ``reverse`` switches these layers last; ``random`` has a seed, ``order_seed``.
 
     Args:
         model: name of a built-in model.
         wide: recipe of each layer before it switches.
-        narrow: recipe of each layer after it.
+        narrow: recipe of each layer after it has switched.
         split: examples for the metrics: ``search``, or ``test``.
 
     Limits:
@@ -130,11 +131,11 @@ class ReplacementPath(
 
 
 def average_over(sizes: Floats, values: Floats) -> float:
-    """Return the mean of a piecewise linear function over sizes, (n,), which descend.
+    """Return the mean over sizes of the piecewise linear function through these values.
 
     Args:
-        sizes: bytes of each hybrid, (n,).
-        values: a metric of each, (n,).
+        sizes: bytes of each model on the path, (n,), descending.
+        values: a metric of each model, (n,).
     """
     widths = sizes[:-1] - sizes[1:]
     return float((widths * (values[:-1] + values[1:]) / 2).sum() / widths.sum())
@@ -142,7 +143,7 @@ def average_over(sizes: Floats, values: Floats) -> float:
 
 @cache
 def _sensitivities(model: str, wide: str, narrow: str) -> Mapping[str, float]:
-    """Return the rise of the squared error of the outputs per byte that each layer saves alone."""
+    """Return the rise of the outputs' squared error per byte saved by each layer, narrow alone."""
     from dse_evaluators.compression.recipe_runner import measure_recipes
 
     recipes = dict.fromkeys(model_of(model).layers, wide)

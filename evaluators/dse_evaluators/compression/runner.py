@@ -25,7 +25,7 @@ class CompressionMeasurement:
     """Metrics of one compressed network, and the standard error of its latency [s].
 
     All metrics but the latency are reproducible. ``resamples`` are accuracy, loss and divergence on
-    resamples of the images, (b,) by name, where asked for.
+    resamples of the images, (b,) by name; empty if no resampling was requested.
     """
 
     metrics: dict[str, float]

@@ -114,7 +114,10 @@ def count_attention(model: ModelRef) -> int:
 
 
 def _fill_blocks(template: Template, design: Mapping[str, Value]) -> tuple[Format | None, ...]:
-    """Return the format of all blocks, or of each if a list names them; none if all are whole."""
+    """Return one format for all blocks, or one per block if a parameter is a list.
+
+    ``None`` stands for single precision; the result is empty if all blocks have it.
+    """
     lists = [len(members(name, tuple(design))) for name in template.names]
     found = tuple(_format(template.fill(design, place)) for place in range(max([1, *lists])))
     return found if any(found) else ()

@@ -40,8 +40,8 @@ def compress_folder(
     """Compress the model of a folder layer by layer; yield each tensor as it is stored.
 
     At any time, memory holds one layer, or one block of the decoder with the activations between
-    two blocks if the recipe is calibrated. The compressed layers are those of the model as a unit,
-    bit for bit.
+    two blocks if the recipe is calibrated. The compressed layers equal, bit for bit, the layers
+    that compressing the entire model in memory gives.
 
     Args:
         folder: the folder with ``config.json`` and safetensors.

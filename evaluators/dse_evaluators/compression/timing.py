@@ -30,7 +30,7 @@ def time_call(call: Callable[[], object], timing: Timing) -> tuple[float, float]
 
     Source:
         Law, Simulation Modeling and Analysis, 5th edition, 2015, chapter 9, batch means:
-        neighbouring samples whose statistics are nearly independent where the samples are not.
+        medians of batches of neighbouring samples are nearly independent, unlike the samples.
     """
     for _ in range(timing.warmup):
         call()

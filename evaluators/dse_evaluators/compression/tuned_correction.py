@@ -50,9 +50,9 @@ def tune_products(
 ) -> dict[str, Record]:
     """Return each layer in ``inputs`` as quantized weights plus a trained low-rank product.
 
-    The quantized weights do not change. The products start from ``nothing`` (zero), as in LoRA, or
-    from the least error of each layer's ``outputs``; then they are trained together to match the
-    uncompressed model's predictions on training text.
+    The quantized weights do not change. The products start from zero (``nothing``), as in LoRA, or
+    from the product that minimises the error of each layer's outputs (``outputs``); then they are
+    trained together to match the uncompressed model's predictions on training text.
 
     Source:
         Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error

@@ -51,9 +51,10 @@ class TunedCorrection(
     """Quantized language model with trained low-rank corrections of its layers.
 
     Every layer has ``weight_format`` and a correction of ``rank``. Training takes ``steps``
-    updates; the ``start`` is ``nothing`` (zero) or the least error of each layer's ``outputs``. The
-    target is the uncompressed model's prediction of training text. Corrections are stored in fp16;
-    results of training are cached on disk.
+    updates; it starts from corrections of zero (``start`` is ``nothing``), or from the corrections
+    that minimise the error of each layer's outputs (``outputs``). The target is the uncompressed
+    model's prediction of training text. Corrections are stored in fp16; results of training are
+    cached on disk.
 
     Args:
         embedding: number format of the character embedding, which has no correction.

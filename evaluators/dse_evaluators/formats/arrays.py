@@ -75,7 +75,7 @@ def as_array(
 
 
 def _round_to_odd(wide: NDArray[np.float64]) -> Single:
-    """Return values in float32; of the two neighbours of an inexact one, that with an odd mantissa.
+    """Return values in float32; an inexact value becomes its neighbour with an odd mantissa.
 
     Raises:
         EvaluationError: a finite value exceeds the range of float32.

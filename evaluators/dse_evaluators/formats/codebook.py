@@ -65,8 +65,8 @@ def clusters(
     Args:
         values: the values.
         count: number of centroids.
-        exact: whether to find the clustering of the least squared error, instead of the one that
-            Lloyd's algorithm reaches from even spacing.
+        exact: whether to find the clustering of the least squared error, instead of the clustering
+            that Lloyd's algorithm reaches from even spacing.
 
     Raises:
         EvaluationError: a value is infinite or NaN.

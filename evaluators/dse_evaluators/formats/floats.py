@@ -74,7 +74,7 @@ def _check(request: FormatSpec, exponent: int, specials: Specials, overflow: Ove
     """Check that the options are compatible with each other.
 
     Raises:
-        SpecError: they are not.
+        SpecError: two options contradict each other.
     """
     if exponent == 8 and specials != "ieee":
         raise SpecError(

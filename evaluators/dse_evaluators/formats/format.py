@@ -57,7 +57,8 @@ class Format:
         """Return the values as integer codes, with the scales, zero points and codebooks to store.
 
         Raises:
-            EvaluationError: as :meth:`quantize`.
+            EvaluationError: the tensor is empty, a value is not a number that the format can
+                represent, or the blocks do not fit the axis.
         """
         layout = self._layout(np.shape(values), axis)
         blocks = layout.table(values)

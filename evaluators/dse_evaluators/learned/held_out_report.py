@@ -98,8 +98,8 @@ def judge(
     Args:
         metric: name of the metric.
         true: the metric of n designs.
-        predicted: its predictions.
-        band: the two ends of the band of each.
+        predicted: the predicted metric of each design.
+        band: the lower and the upper end of the band of each design.
         runs: number of runs that the fit used.
         model: name of the candidate.
         grouped_by: the column of the groups; empty without one.
@@ -122,7 +122,7 @@ def relative_errors(
     true: Floats,  # (n,)
     predicted: Floats,  # (n,)
 ) -> Floats:
-    """Return the relative error of each prediction, (n,); of a true 0, relative to the mean."""
+    """Return relative errors, (n,); where the true value is 0, relative to the mean magnitude."""
     scale = np.where(true == 0, np.abs(true).mean() or 1.0, np.abs(true))
     return np.abs(predicted - true) / scale
 

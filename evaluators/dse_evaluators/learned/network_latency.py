@@ -147,7 +147,7 @@ class LearnedNetworks:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _NetworkTable:
-    """Measured networks; equal if the versions are."""
+    """Measured networks; two tables are equal if they have the same version."""
 
     version: str
     work: Floats  # (n, f)
@@ -200,7 +200,7 @@ def _read_networks(runs: RunsFile, settings: FitSettings) -> _NetworkTable:
 
 
 def _found_beside(table: Path, network: str) -> str:
-    """Return a network's file as the table means it: relative to the table, if it is there."""
+    """Return an ONNX file's path in the table's folder if it is there, else ``network`` itself."""
     beside = table.parent / network
     return str(beside) if network.endswith(".onnx") and beside.is_file() else network
 
@@ -253,7 +253,7 @@ def _fit_sum(work: Floats, target: Floats, groups: Ints) -> _FittedSum:
 
 @lru_cache(maxsize=8)
 def _report(table: _NetworkTable) -> tuple[HeldOutReport, ...]:
-    """Return the held-out error of each metric; the band of a fold is that of the other folds."""
+    """Return the held-out error of each metric; a fold's band is computed from other folds."""
     found = list[HeldOutReport]()
     for name, target in table.targets.items():
         middle, low, high = np.zeros((3, len(target)))

@@ -68,7 +68,7 @@ def measure_importance(
 
 @dataclass(frozen=True, kw_only=True)
 class _HeldOut:
-    """Runs of one fold, and a model that was fitted to the others."""
+    """Runs of one fold, and a model that was fitted to the runs of the other folds."""
 
     model: MetricModel
     encoder: Encoder

@@ -48,7 +48,7 @@ class NumberColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """Input whose values are texts; ``words`` are those of the runs, sorted."""
+    """Input whose values are texts; ``words`` are the different texts in the runs, sorted."""
 
     name: str
     words: tuple[str, ...]

@@ -50,7 +50,7 @@ def fit_study_metric(batch: Batch, values: Floats) -> Regression:
 
     Args:
         batch: the designs; the trials of equal designs are held out together.
-        values: the metric of each, (n,).
+        values: the metric of each design, (n,).
     """
     rows = [batch.row(at) for at in range(len(batch))]
     found = [column_of(name, [row.get(name) for row in rows]) for name in sorted(batch.names)]

@@ -40,7 +40,7 @@ class FitSettings:
     monotone: Mapping[str, str] | None = None
 
     def digest(self, data: str) -> str:
-        """Return the version of a model of these options and data, with the library's own."""
+        """Return a hash of these options, of the data and of scikit-learn's version."""
         facts = [
             _EDITION,
             data,
@@ -279,7 +279,7 @@ def _check_inputs(runs: RunsFile, settings: FitSettings, names: Sequence[str]) -
 
 
 def _groups(runs: RunsFile, group: str) -> Ints:
-    """Return the number of each run's group, (r,); without groups, each run is its own."""
+    """Return the number of each run's group, (r,); without groups, each run is a group."""
     if not group:
         return np.arange(runs.size)
     column = runs.columns[runs.find(group, "group")]
@@ -308,7 +308,7 @@ def _merge(found: Mapping[str, tuple[InputColumn, Any]]) -> tuple[Ints, Ints]:
 
 
 def _mean(values: Floats, place: Ints) -> Floats:
-    """Return the mean over the runs of each design, (n,); NaN without any."""
+    """Return the mean of a metric over each design's runs, (n,); NaN if no run has the metric."""
     known = ~np.isnan(values)
     size = int(place.max()) + 1
     count = np.bincount(place[known], minlength=size)

@@ -93,7 +93,7 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
             default the mixture for classes with more than three k, and else the beta.
         policy: inputs that are the same for all designs, such as ``{method: vote}``.
         price: dollars per million tokens of an answer, for all models or by model.
-        input_price: the same of a token that is read.
+        input_price: dollars per million tokens that are read, for all models or by model.
         once: dollars of a query that are spent once for all of its answers, such as for finding the
             context of an issue.
         choice: dollars of choosing among the answers of a query that has several, by ``vote``,

@@ -25,7 +25,7 @@ def gather_classes(
     Args:
         curves: the rows of the file.
         asked: shares of the classes among the queries; ``None``: all classes, by their problems.
-        distribution: as for :func:`~.difficulty.fit_difficulty`.
+        distribution: distribution of the success probability: ``beta``, ``mixture`` or ``auto``.
         path: the file, for messages.
 
     Raises:

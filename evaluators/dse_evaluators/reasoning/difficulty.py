@@ -166,7 +166,7 @@ def _fit_mixture(
 
 
 def _place_nodes(right: float, wrong: float, unsolved: float) -> Difficulty:
-    """Return the nodes of a beta distribution, and a node at 0 for what is unsolved."""
+    """Return the nodes of a beta distribution, and a node at 0 for the unsolved problems."""
     solvable = place_beta(right, wrong, NODES)
     if not unsolved:
         return solvable

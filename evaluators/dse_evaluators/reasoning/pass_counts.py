@@ -53,7 +53,7 @@ class PassCurve:
 
 
 class _CurveKey(NamedTuple):
-    """What the rows of one curve have in common."""
+    """Class, model, length and temperature, which all rows of one curve share."""
 
     group: str
     model: str
@@ -76,7 +76,7 @@ class _Row:
         """Return a cell as a number in a range.
 
         Raises:
-            SpecError: the cell is no such number.
+            SpecError: the cell is not a number in the range.
         """
         text = self.cells[name].strip()
         try:

@@ -67,8 +67,8 @@ class EmbeddingTime(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, versio
         hashes: hash functions of a value; not with ``table``.
         width: width of the hidden layers of an MLP; not with ``table``.
         layers: hidden layers of an MLP; not with ``table``.
-        features: number of categorical features; the default is that of Criteo's data.
-        rows: values of all features together; the default is that of Criteo Kaggle.
+        features: number of categorical features; the default is Criteo's number.
+        rows: values of all features together; the default is Criteo Kaggle's number.
         batch: samples of a batch.
         inflation: bytes that are moved for a byte of a row, since rows are read at random.
         device: a device of ``devices.csv`` or ``platforms``.

@@ -86,7 +86,7 @@ def train_factors(likes: Floats, training: FactorTraining) -> tuple[Floats, Floa
 
 
 def _solve(likes: Floats, factors: Floats, training: FactorTraining) -> Floats:
-    """Return the factors of the rows of likes, given those of its columns."""
+    """Return the factors of the rows of likes, given the factors of its columns."""
     count, dim = factors.shape
     outer = (factors[:, :, None] * factors[:, None, :]).reshape(count, -1)  # (count, d * d)
     common = factors.T @ factors + training.decay * np.eye(dim)

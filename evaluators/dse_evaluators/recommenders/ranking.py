@@ -59,7 +59,7 @@ class Ranking(
         model_1: ``small``, ``medium`` or ``large``.
         model_2: as ``model_1``.
         model_3: as ``model_1``.
-        items_1: items that the first stage ranks, at most those that there are.
+        items_1: items that the first stage ranks, at most the number of existing items.
         items_2: items that the first stage passes on; fewer than ``items_1``.
         items_3: items that the second stage passes on; fewer than ``items_2``.
 

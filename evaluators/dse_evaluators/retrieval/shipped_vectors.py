@@ -47,7 +47,7 @@ def plays() -> VectorSet:
 
 
 def movielens_factors() -> VectorSet:
-    """Return factors of the 1,682 movies of MovieLens-100k, and those of its 943 users as queries.
+    """Return factors of the 1,682 movies of MovieLens-100k, and its 943 users' factors as queries.
 
     They are the embedding tables of the workload ``movielens-dlrm``, whose dot product it scores.
 

@@ -53,8 +53,8 @@ class ResnetCost(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
     Inputs:
         depth: 26, 50, 101 or 152.
         width: factor of all channels.
-        edge_bits: bits of both operands of the first and the last layer; by default those of the
-            others.
+        edge_bits: bits of both operands of the first and the last layer; by default the bits
+            of the other layers.
 
     Error:
         Agrees with the eight numbers that the AQT library's tests print for ResNet-50.

@@ -75,7 +75,8 @@ def plain_transformer_of(value: object, evaluator: str, option: str = "model") -
         option: name of the option, for messages.
 
     Raises:
-        SpecError: as :func:`transformer_of`, or the evaluator does not model such layers.
+        SpecError: the name, the file or a field is unknown, sizes contradict each other, or the
+            layers are not all equal with full attention.
     """
     model = transformer_of(value, option)
     if not model.is_plain:
@@ -151,7 +152,7 @@ def _check(model: Transformer, option: str) -> Transformer:
     """Return a model whose sizes are possible and do not contradict each other.
 
     Raises:
-        SpecError: they do.
+        SpecError: a size is impossible, or two sizes contradict each other.
     """
     for each in fields(Transformer):
         value = getattr(model, each.name)
@@ -174,7 +175,7 @@ def _odd(model: Transformer, problem: str, hint: str, option: str) -> SpecError:
 
 
 def _contradictions(model: Transformer) -> list[tuple[bool, str, str]]:
-    """Return pairs of sizes that must agree: whether they do not, the problem, and its mend."""
+    """Return, for each rule that sizes must obey: whether it is broken, the problem, and a hint."""
     special = model.window_layers + model.state_layers
     index = (model.index_heads, model.index_width)
     stateful = (model.state_heads, model.state_groups, model.state_key, model.state_width)

@@ -165,7 +165,7 @@ def _hint_at_sizes(graph: Any, path: Path, left: Sequence[str], *, is_plain: boo
 
 
 def _sizes_of_shapes(graph: Any, path: Path, shapes: Mapping[str, Shape]) -> dict[str, int]:
-    """Return the sizes that shapes of examples give to open axes, by the names of these.
+    """Return the sizes that shapes of examples give to open axes, by the axes' names.
 
     Raises:
         SpecError: no input has that name, a shape does not fit, or gives no axis a size.

@@ -218,7 +218,7 @@ class _StackedRuns:
 
 
 def _tile(array: NDArray[Any], size: int, copies: int) -> NDArray[Any]:
-    """Return a tensor of some examples repeated; others as they are."""
+    """Return a tensor with ``size`` rows repeated ``copies`` times; other tensors unchanged."""
     return np.concatenate([array] * copies) if array.ndim and len(array) == size else array
 
 

@@ -88,6 +88,6 @@ def smooth_layer(weight: Single, inputs: Single, store: Store, *, strength: floa
     """Return the layer with the factors in its weights; its inputs must be divided by them.
 
     Raises:
-        EvaluationError: as for :func:`smoothing`.
+        EvaluationError: the inputs do not fit, or the strength is not in 0 to 1.
     """
     return rescale_weights(weight, smoothing(weight, inputs, strength), store)

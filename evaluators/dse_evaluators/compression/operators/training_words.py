@@ -34,7 +34,7 @@ class WeightTraining:
         seed: seed of the order of the examples.
         distill: weight of the distance to the outputs of the uncompressed network in the loss, 0 to
             1; the rest is the weight of the distance to the targets.
-        temperature: temperature of both networks' class probabilities in that distance.
+        temperature: temperature of both networks' class probabilities in the distance to outputs.
     """
 
     steps: int

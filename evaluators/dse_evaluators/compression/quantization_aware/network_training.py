@@ -90,7 +90,7 @@ def train_network(network: Network, training: WeightTraining) -> dict[str, Singl
 def _parameter_groups(
     network: Network, rest: Mapping[str, Tensor], rate: float
 ) -> list[dict[str, object]]:
-    """Return what is trained with its learning rate; that of steps is relative to their size.
+    """Return the trained tensors with learning rates; steps have ``rate`` times their mean.
 
     An update of Adam is about the rate, whatever the size of the number: a step that is a tenth of
     a weight would otherwise move ten times as fast.

@@ -136,8 +136,8 @@ class LearnedStep:
 def round_to_steps(blocks: Tensor, step: Tensor, low: int, high: int) -> Tensor:
     """Round numbers to integers from ``low`` to ``high`` times a step, with LSQ's gradients.
 
-    The gradient passes unchanged to numbers between the ends, and not to those beyond; the step
-    gets that of :class:`LearnedStep`'s source, times 1 / sqrt(N high).
+    The gradient passes unchanged to numbers from ``low`` to ``high`` steps, and not to numbers
+    beyond. The gradient of the step is the one of LSQ, multiplied by 1 / sqrt(N high).
 
     Args:
         blocks: the numbers, (b, g).

@@ -186,9 +186,10 @@ def narrower(
 ) -> tuple[Affines, ChannelMasks]:
     """Return the network without channels of small weights, and masks of those that remain.
 
-    A channel is removed if all weights of its filter, or all weights that read it, are below. A
-    filter of zeros still outputs its rectified bias; that constant is added to the biases of the
-    next layer, which is exact except at an image's border.
+    A channel is removed if all weights of its filter, or all weights that read it, are below
+    ``threshold`` in magnitude; a layer keeps at least its strongest channel. A filter of zeros
+    still outputs its rectified bias; that constant is added to the biases of the next layer, which
+    is exact except at an image's border.
 
     Source:
         Lym et al., PruneTrain, 2019, and its code.

@@ -107,7 +107,7 @@ def factors(material: Material, knobs: Knobs) -> Trained:
 
 
 def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-    """Return the weights that two low-rank factors, or a Tucker-2 core and two, represent."""
+    """Return the weights that two factors, or a Tucker-2 core and two factors, represent."""
     if len(parts) == 2:
         return (parts[0] @ parts[1]).reshape(*shape)
     core, out, into = parts

@@ -192,7 +192,7 @@ class OpenAiUrl:
         return server
 
     def _named(self, endpoint: Endpoint, server: ServerProcess | None) -> Endpoint:
-        """Return the endpoint with the name of the model, asked for if it is not given.
+        """Return the endpoint with its model's name; ask the server if no name is given.
 
         Raises:
             ServerError: the server does not list a model.

@@ -48,7 +48,7 @@ class BatchPlan(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
         Updates are counted, not timed: larger batches take longer once a device is full.
 
     Error:
-        None: the counts are those of ``training.run``.
+        None: the counts equal the counts of ``training.run``.
 
     Source:
         Devarakonda, Naumov, Garland: AdaBatch: Adaptive Batch Sizes for Training Deep Neural

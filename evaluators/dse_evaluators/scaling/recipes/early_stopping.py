@@ -40,7 +40,7 @@ class EarlyStopping(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
     """Training saved, and quality lost, by a rule that stops trainings early, on recorded curves.
 
     The trainings are replayed one after another, in random orders. At each checkpoint the rule may
-    stop a training: ``successive-halving`` if it is not among the best of those that reached the
+    stop a training: ``successive-halving`` if it is not among the best trainings that reached the
     checkpoint; ``extrapolation`` if it will hardly end better than the best so far.
 
     ``speed_up`` is the number of all epochs over that of the replayed ones. ``regret`` is the best
@@ -148,7 +148,7 @@ def checkpoints(first: int, growth: float, last: int) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halving:
-    """Rule that continues the best of those that reached a checkpoint."""
+    """Rule that continues the best of the trainings that reached a checkpoint."""
 
     values: Floats  # (r, c), at the checkpoints
     eta: float

@@ -26,7 +26,7 @@ class DrawnExamples(DataSource):
     most: int
 
     def load(self) -> OwnData:
-        """Return the examples, of which those that are not drawn belong to no split."""
+        """Return the examples; examples that were not drawn belong to no split."""
         # Not super(): a dataclass with slots is another class than the one that is written here.
         data = DataSource.load(self)
         parts = data.parts.copy()

@@ -79,7 +79,7 @@ def export_module(
 class _Traced(nn.Module):
     """Module whose inputs are positional, as the exporter passes them.
 
-    It counts as one in training, so that the exporter keeps parameters of equal values apart.
+    It is in training mode, so that the exporter does not merge parameters of equal values.
     """
 
     def __init__(self, module: nn.Module, names: tuple[str, ...]) -> None:

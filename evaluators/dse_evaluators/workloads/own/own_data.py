@@ -80,7 +80,7 @@ class OwnData:
 class DataSource:
     """Origin of the user's data: a file, a function or arrays, and how to divide it.
 
-    Two sources are equal if their ``edition``, a hash of the content and the settings, is.
+    Two sources are equal if they have the same ``edition``, a hash of content and settings.
     """
 
     edition: str

@@ -31,7 +31,7 @@ _MOST_LISTED = 6
 class OwnModel:
     """Model of the user with its data and quality metrics, before it is loaded.
 
-    Two models are equal if their ``edition``, a hash of the model, the data and the metrics, is.
+    Two models are equal if they have the same ``edition``, a hash of model, data and metrics.
 
     Attributes:
         label: name of the model in messages.

@@ -60,7 +60,7 @@ def _texts_of(settings: Mapping[str, Any], inputs: Sequence[str], path: Path) ->
     """Return how columns of texts become numbers, by the name of the column.
 
     Raises:
-        SpecError: a column is no input, or its way is unknown.
+        SpecError: a column is no input, or the conversion of its texts is unknown.
     """
     texts = settings.get("texts", {})
     if not isinstance(texts, Mapping) or not texts.keys() <= set(inputs):

@@ -93,7 +93,7 @@ class LayeredWorkload:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Layers; errors are those of :attr:`table`."""
+        """Layers of the workload; they are read from its file, function or module when needed."""
         return self.table.layers
 
     @property
@@ -204,7 +204,8 @@ def known_layers(evaluator: TakesWorkload, value: object) -> tuple[Layer, ...]:
         value: the value of the option ``workload``.
 
     Raises:
-        SpecError: as :func:`declare_workload`, or the layers are known only when a function runs.
+        SpecError: there is no such workload, its file cannot be read, or the layers are known only
+            when a function runs.
         PluginError: onnx is not installed.
     """
     found = declare_workload(evaluator, value)

@@ -20,7 +20,7 @@ def attend(
     Args:
         queries: the queries.
         keys: the keys; their heads are shared by equal numbers of the queries' heads.
-        values: the values, likewise.
+        values: the values; their heads are shared by equal numbers of the queries' heads.
         mask: 0 where a position attends to another, else a large negative number.
         scale: factor of the scores.
         cap: bound of the scores, approached by a hyperbolic tangent.

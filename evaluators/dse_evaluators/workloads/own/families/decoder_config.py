@@ -32,8 +32,8 @@ class DecoderFamily:
         fused: whether q, k and v, and gate and up, are one projection each.
         activation: activation function, if ``config.json`` does not state it.
         caps: soft caps of attention scores and of logits, if ``config.json`` does not state them.
-        theta: base of the rotary frequencies, likewise.
-        eps: constant of the norms, likewise.
+        theta: base of the rotary frequencies, if ``config.json`` does not state it.
+        eps: constant of the norms, if ``config.json`` does not state it.
         experts: names of the routed MLP and its gate, up and down projections; none if dense.
     """
 

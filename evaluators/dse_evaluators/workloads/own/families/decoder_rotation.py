@@ -31,7 +31,7 @@ def rotation_seed(text: str) -> int | None:
     """Return the seed that a rotation names, as in ``hadamard`` or ``hadamard:7``; None for none.
 
     Raises:
-        SpecError: the text is neither.
+        SpecError: the text is neither ``none`` nor ``hadamard`` with an optional seed.
     """
     if text == NO_ROTATION:
         return None
