@@ -104,7 +104,7 @@ def problems_alone(
 ) -> dict[str, Problem]:
     """Return the optimization problem of each scenario taken alone, by scenario name.
 
-    In these, ``worst(chip.latency)`` is simply the latency in that scenario.
+    In these problems, ``worst(chip.latency)`` is simply the latency in that scenario.
 
     Args:
         problem: the study's problem over all scenarios.

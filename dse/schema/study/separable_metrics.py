@@ -31,7 +31,7 @@ from dse.schema.yaml.validation import HiddenError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyNames:
-    """Names of a study that a declaration of parts may refer to.
+    """Names of a study to which the declaration of a separable metric may refer.
 
     ``modelled`` are the metrics of evaluators that need no measurement, ``measured`` all others.
     ``hidden`` are names of metrics that are missing because of an earlier error.
