@@ -221,7 +221,7 @@ def _compute_formulas(formulas: Sequence[Expression], batch: Batch) -> Floats:
 
 
 def _bind(separable: Separable, bound: Bound) -> Separable | None:
-    """Return an evaluator's own declaration by the study's names; ``None`` if no sum is left."""
+    """Return a declaration in the study's names; ``None`` with fewer than two non-empty parts."""
     kept = [
         (place, frozenset(bound.names[name] for name in group if name in bound.names))
         for place, group in enumerate(separable.groups)
