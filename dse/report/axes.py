@@ -1,8 +1,8 @@
 """Axes of all figures, for plotly, SVG and the terminal: range, log scale, ticks and labels.
 
-Range: the best values and other values near them, as :func:`focus` states. In plots whose marks
-have a size, the fraction :data:`MARGIN` of the range is added at both ends. Values far from the
-best are outside of the range; a caption states their number.
+Range: the best values and other values near them. In plots whose marks have a size, the fraction
+:data:`MARGIN` of the range is added at both ends. Values far from the best are outside of the
+range; a caption states their number.
 
 Scale: logarithmic if all values that a reader can see are positive and the largest is more than
 :data:`LOG_FROM` times the smallest. In a plotly figure, which can be zoomed out, a reader can see
@@ -154,10 +154,10 @@ def focus(
     """Return axis limits that zoom in on the best values, unless all values are near the best.
 
     ``None`` means no zoom. A value is far if it is more than one span away from the best values,
-    and also from the middle half of the others if there are fewer than three best values. The span
-    is the range of the values that the distance is taken from, or the range of the middle half of
-    the others if that is wider. Marked values, such as limits, are kept in view up to two spans
-    away.
+    and also from the middle half of the other values if there are fewer than three best values. The
+    span is the range of the values that the distance is taken from, or the range of the middle half
+    of the other values if that is wider. Marked values, such as limits, are kept in view up to two
+    spans away.
     """
     best, others, marked = (_scale_values(each, log=log) for each in (best, others, marked))
     if not len(best):

@@ -79,7 +79,7 @@ def design_text(
 ) -> str:
     """Return a design as ``name=value`` pairs of its active parameters.
 
-    Only the first ``most`` pairs are listed, with the number of the others.
+    Only the first ``most`` pairs are listed, followed by the number of pairs left out.
     """
     pairs = [
         f"{truncate_text(n)}={truncate_text(value_text(design[n], units.get(n, '')))}"

@@ -24,7 +24,7 @@ class Quantity:
     """Values of one objective or metric in all trials of a figure, with the axis to draw them.
 
     ``marks`` are the bounds of the limits on the objective or metric. If ``ends`` are given, the
-    axis ends there, and values outside are not visible.
+    axis has these ends, and values outside of them are not visible.
     """
 
     axis: Axis

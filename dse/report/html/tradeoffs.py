@@ -44,7 +44,7 @@ def step_words(problem: Problem, rate: Rate) -> str:
 
 
 def rate_words(problem: Problem, rate: Rate) -> str:
-    """Return the price of improving an objective by 1 %: ``1 % (0.0098) costs 2.1 mJ``.
+    """Return what improving an objective by 1 % costs another: ``1 % (0.0098) costs 2.1 mJ``.
 
     The percentage refers to the objective's value before the step; if this is 0, return a dash.
     """

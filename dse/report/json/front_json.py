@@ -28,7 +28,8 @@ def front_json(
     """Return the front as a JSON object.
 
     If no design is feasible, ``feasible`` is false and ``front`` holds the designs with the
-    smallest violation, each with ``broken``: the text of a violated limit and the amount.
+    smallest violation, each with ``broken``: the text of each violated limit with the amount of the
+    violation.
 
     Args:
         study: the study's name.

@@ -57,7 +57,7 @@ def gap_tiles(gap: RecordedGap | None) -> list[tuple[str, str, str]]:
 
 
 def _volumes(gap: RecordedGap) -> str:
-    """Return the hypervolume shares from which a gap follows, as text; empty if unknown."""
+    """Return the two hypervolume shares that determine a gap, as text; empty if unknown."""
     if gap.found is None or gap.optimistic is None:
         return ""
     return f"; hypervolume {100 * gap.found:.4g} %, optimistic {100 * gap.optimistic:.4g} %"

@@ -62,7 +62,8 @@ def read_docstring(plugin: Any) -> PluginDocstring:
     """Return the sections of a plug-in's docstring.
 
     Raises:
-        PluginError: its example is not a mapping with the fields of :class:`Example`.
+        PluginError: the example in the docstring is not a mapping with the fields of
+            :class:`Example`.
     """
     about, *rest = _SECTION.split(inspect.getdoc(plugin) or "")
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
@@ -93,7 +94,7 @@ def markdown(text: str) -> str:
 
 
 def _read_example(plugin: Any, text: str) -> Example | None:
-    """Return the example of a docstring; ``None`` if it has none, or one in Python."""
+    """Return the YAML example of a docstring; ``None`` without one, as if the example is Python."""
     if not text.strip() or text.lstrip().startswith(">>>"):
         return None
     try:

@@ -83,9 +83,9 @@ def facts_of(group: Group, name: str) -> PluginFacts:
 
 
 def _make_plugin(evaluator: Any, options: Mapping[str, Any]) -> Evaluator | None:
-    """Create an evaluator without options or, if that fails, with these; ``None`` if both fail.
+    """Create an evaluator without options, else with the given ones; ``None`` if both fail.
 
-    A failure means that its inputs depend on other options.
+    If both fail, the inputs of the evaluator depend on options that are not known here.
     """
     for given in ({}, options):
         try:

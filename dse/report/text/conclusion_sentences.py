@@ -70,7 +70,8 @@ def budget_sentence(comparison: ComparisonResult) -> str:
 def verdicts(comparison: ComparisonResult) -> list[str]:
     """Return the conclusions as sentences: for each pair of groups, significant differences.
 
-    Each significant difference has its own sentence; the other indicators of a pair share one.
+    Each significant difference has its own sentence; one sentence lists all other indicators of a
+    pair.
     """
     at = budget_text(comparison.at, comparison.over)
     sentences = []
@@ -108,7 +109,7 @@ def _numbers(comparison: ComparisonResult, claim: Conclusion, *, turned: bool = 
 
 
 def _difference(comparison: ComparisonResult, claim: Conclusion, *, turned: bool) -> str:
-    """Return the difference of two medians with its interval; of hypervolumes in percent."""
+    """Return the difference of two medians with its interval, in percent for hypervolumes."""
     if claim.difference is None:
         return "one has no front"
     sign, unit = -1.0 if turned else 1.0, ""

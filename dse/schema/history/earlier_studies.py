@@ -1,4 +1,4 @@
-"""Transfer from an earlier study: observations by common evaluators; other data as priors."""
+"""Transfer of an earlier study's data to a new study, as observations or as prior data."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def inherit_from(
 def _readings(
     new: StudyLineage, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> tuple[Reading, ...]:
-    """Return the observations by common evaluators in earlier trials, one per distinct input.
+    """Return earlier observations by evaluators that both studies use, one per distinct input.
 
     Of observations with equal inputs, the first is returned.
     """

@@ -116,9 +116,10 @@ class Lineage:
         return None
 
     def _has_weights(self, bound: Bound) -> bool:
-        """Return whether the models of an evaluator have the earlier study's weights here.
+        """Return whether this machine trains an evaluator's models to the same weights.
 
-        Studies of versions that recorded no weights are not compared.
+        The weights are compared with those of the earlier study by their hashes. The result is true
+        if that study recorded no weights.
         """
         recorded = self._old.weights
         if not recorded:

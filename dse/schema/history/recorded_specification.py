@@ -30,8 +30,8 @@ from dse.schema.study.plan import Plan, plan_of
 def begun_with(plan: Plan) -> dict[str, Any]:
     """Return the specification of a new study to store in its record.
 
-    It holds the texts of the study's files, its identity (what must not change later), its question
-    and the versions of the software.
+    It holds the texts of the study's files, its identity (what must not change later), the question
+    that it answers, and the versions of the software.
     """
     begun = {
         "path": str(plan.path),
@@ -206,10 +206,10 @@ class Reading:
 class Inherited:
     """Data inherited from earlier studies: observations, designs with known metrics, prior data.
 
-    ``readings`` are the observations. ``designs`` are those whose measured metrics are all known,
-    so that the new study evaluates them without measuring. ``studies`` maps each earlier study to
-    its number of finished trials at the time of transfer; its later trials are not inherited.
-    ``left_out`` maps studies of a library that are of no use here to the reason.
+    ``readings`` are the observations. ``designs`` are the designs whose measured metrics are all
+    known, so that the new study evaluates them without measuring. ``studies`` maps each earlier
+    study to its number of finished trials at the time of transfer; its later trials are not
+    inherited. ``left_out`` maps each unusable study of a library to the reason.
     """
 
     studies: Mapping[str, int]

@@ -73,7 +73,8 @@ class SpaceBuilder:
         """Add a parameter; its name must have been declared before.
 
         Raises:
-            SpecError: its integers are not exact, or the space has too many parameters or values.
+            SpecError: the parameter's integers are not exact, or the space has too many parameters
+                or values.
         """
         check_exact_domain(parameter)
         self.values += 1 if isinstance(parameter, Real) else int(size(parameter))
@@ -149,7 +150,7 @@ class SpaceBuilder:
 
 
 def _meant(name: str) -> str:
-    """Return this language's spelling of a Python constant such as ``True``; else empty."""
+    """Return a Python constant such as ``True`` in the expression language; else empty."""
     if name in ("True", "False"):
         return f"write {name.lower()}"
     return "write 'x is absent' or 'x is not absent'" if name in ("None", "null") else ""

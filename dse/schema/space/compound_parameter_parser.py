@@ -38,7 +38,7 @@ def structured_of(
         when: the condition under which all its members are active.
 
     Raises:
-        SpecError: it has no items or too many, or an impossible count or step.
+        SpecError: the parameter has no items, too many items, or an impossible count or step.
     """
     if domain is not None:
         assert spec.each is not None

@@ -83,7 +83,8 @@ class Members:
         """Build the parameter of this name, if the file declares it and it is not built yet.
 
         Raises:
-            SpecError: its domain depends on itself, or on a chain of more than MAX_CHAIN domains.
+            SpecError: the parameter's domain depends on itself, or on a chain of more than
+                MAX_CHAIN domains.
         """
         stated = self.fragment.parameters.get(name)
         if stated is None or name in self._done:
@@ -186,8 +187,8 @@ class Members:
     ) -> Parameter:
         """Return the parameter after applying the ``fix`` and ``narrow`` entries for its name.
 
-        Its domain before them, and definitions that an extending file replaced, are recorded in
-        ``before`` of the space builder.
+        The domain before these restrictions, and definitions that an extending file replaced, are
+        recorded in ``before`` of the space builder.
         """
         before = [
             self._parse_previous(parameter.name, spec)

@@ -66,8 +66,8 @@ class Rules:
         List members and table lookups are expanded.
 
         Raises:
-            HiddenError: it uses a name whose own declaration has an error.
-            SpecError: it is not a valid rule.
+            HiddenError: the rule uses a name whose declaration has an error.
+            SpecError: the rule is not valid.
         """
         hidden = [name.name for name in syntax.names_in(rule.node) if self._is_lost(name.name)]
         if hidden:

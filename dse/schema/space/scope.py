@@ -64,7 +64,7 @@ class Scope:
     def expand(self, text: str) -> Expression:
         """Parse a formula and expand list members and lookups to scalar parameters.
 
-        Parameters that it uses are built first.
+        Parameters that the formula uses are built first.
 
         Raises:
             SpecError: the text is not a valid expression, misuses a list or data, or has an
@@ -88,7 +88,8 @@ class Scope:
             unit: the required dimension, and the unit of a number without one.
 
         Raises:
-            SpecError: it is not a number, depends on parameters, or its unit does not fit.
+            SpecError: the text is not a number, depends on parameters, or has a unit that does not
+                fit.
         """
         if not isinstance(text, str) or not self._is_formula(text):
             return amount(text, unit)
@@ -135,7 +136,7 @@ class Scope:
             what: the name of the quantity, for error messages.
 
         Raises:
-            SpecError: it is not an integer from 0 to :data:`MAX_ITEMS`.
+            SpecError: the value is not an integer from 0 to :data:`MAX_ITEMS`.
         """
         found = self.amount(value)
         whole = whole_number(found.value)
@@ -179,7 +180,7 @@ class Scope:
         The formula is evaluated for all combinations of its parameters' values.
 
         Raises:
-            SpecError: it uses a real or choice parameter, or has more than
+            SpecError: the formula uses a real or choice parameter, or has more than
                 :data:`MAX_COMBINATIONS` combinations.
         """
         rule = self.expand(text)

@@ -197,8 +197,8 @@ def check_satisfiable(space: DesignSpace, where: str) -> None:
     """Check that the space has at least one legal design.
 
     Raises:
-        SpecError: it has none, or none was found; the message names the rule that excludes the
-            last designs, and the hint the other rules of the conflict.
+        SpecError: the space has no legal design, or none was found; the message names the rule that
+            excludes the last designs, and the hint the other rules of the conflict.
     """
     count = space.count()
     if count == 0:

@@ -19,7 +19,7 @@ from dse.schema.yaml.files import Files
 class Turn:
     """Run of the sensitivity analysis: an assumption, the interval end it is set to, and a name.
 
-    The name is that of the run's study.
+    ``study`` is the name of the study that is run with the changed assumption.
     """
 
     assumption: Assumption
@@ -45,7 +45,8 @@ def turned_plan(plan: Plan, turn: Turn) -> Plan:
     """Return the plan with one assumption set to an end of its interval, otherwise unchanged.
 
     Raises:
-        SpecErrors: the study is invalid there, for example because a baseline is infeasible.
+        SpecErrors: the study is invalid with this value, for example because a baseline is
+            infeasible.
     """
     files = Files(kept=plan.texts)
     spec = files.source(plan.path).value

@@ -65,7 +65,8 @@ def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
     """Return the budget with the criteria in ``spec`` replaced; all others are kept.
 
     Raises:
-        SpecError: see :func:`budget_of`.
+        SpecError: a number is not above zero or has another unit, a cost is limited without a
+            price, or a confidence is stated without a gap.
     """
     price = None if budget.price_per_s is None else f"{budget.price_per_s} $/s"
     kept: dict[str, Quantity | None] = {"price": spec.price or price}

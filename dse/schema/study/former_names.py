@@ -1,4 +1,4 @@
-"""Metrics and options of evaluators that a study calls by their names in the version before."""
+"""Metrics and options of evaluators that a study calls by their former names."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _Held = TypeVar("_Held")
 
 
 class FormerMetrics:
-    """Evaluator wrapper that calls some metrics by their names in the version before.
+    """Evaluator wrapper that reports some metrics under their former names.
 
-    A stored study's trials have these names; all else is the wrapped evaluator's.
+    The trials of a stored study have the former names. All other behaviour is that of the wrapped
+    evaluator.
 
     Args:
         evaluator: the evaluator.
@@ -146,7 +147,7 @@ def warn_of_former_names(place: str, names: Mapping[str, str]) -> None:
 
 
 def _metrics_named(label: str, value: Any) -> Iterator[str]:
-    """Yield the metrics of an evaluator that the texts of a study name, but for its question."""
+    """Yield the metrics of an evaluator that a study's texts, except its question, name."""
     if isinstance(value, str):
         yield from re.findall(rf"(?<![\w.]){re.escape(label)}\.(\w+)", value)
     elif isinstance(value, Mapping):

@@ -81,7 +81,7 @@ class FormulaParser:
         """Yield a constraint on metrics, once for each scenario if scenarios change its metrics.
 
         Raises:
-            SpecError: as :meth:`objective` does.
+            SpecError: the text is not a formula, or uses scenarios or baselines incorrectly.
         """
         for one in scenarios.everywhere(parse(text, FUNCTIONS), self.scenarios):
             yield self.baselines.folded(one)
@@ -104,7 +104,7 @@ def problems_alone(
 ) -> dict[str, Problem]:
     """Return the optimization problem of each scenario taken alone, by scenario name.
 
-    In these, ``worst(chip.latency)`` is simply the latency in that scenario.
+    In these problems, ``worst(chip.latency)`` is simply the latency in that scenario.
 
     Args:
         problem: the study's problem over all scenarios.
@@ -258,8 +258,8 @@ class Baselines:
 
     Args:
         designs: the baselines' designs by name.
-        metrics: function of a baseline's name that returns its known metrics, or the fault that
-            prevents them; it is called once for each baseline that a formula names.
+        metrics: function of a baseline's name that returns its known metrics, or the fault of an
+            evaluation that failed; it is called once for each baseline that a formula names.
         sources: every metric of the study.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.

@@ -68,7 +68,7 @@ def _option(key: str) -> str:
 def stated_executor(
     plan: Plan, given: str | Mapping[str, Any] | None, workers: int | None = None
 ) -> PluginSpec | None:
-    """Return the executor for one run; ``None`` if nothing overrides that of the plan.
+    """Return the executor for one run; ``None`` if nothing replaces the plan's executor.
 
     Args:
         plan: the study's plan; an executor of the same name keeps its options.

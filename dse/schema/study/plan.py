@@ -65,7 +65,7 @@ class Plan:
         weights: the weights of the scenarios, which sum to 1.
         alone: the optimization problem of each scenario taken alone.
         judge: whether the front is measured on a test split after the search: ``test`` or ``none``;
-            ``None``: if an evaluator has such a split.
+            ``None`` measures it if an evaluator has a test split.
         awaited: baselines that must be measured before any objective has a value.
         claims: claims of papers, compared with the results, and findings; no effect on the run.
         assumptions: assumed values that the paper does not state.

@@ -113,7 +113,7 @@ def check_gain(budget: BudgetSpec, spec: PluginSpec, objects: Objects) -> None:
         objects: the study's Python objects.
 
     Raises:
-        SpecError: the optimizer does not report it.
+        SpecError: the optimizer does not report the expected gain.
     """
     if budget.min_improvement is None or not knows_optimizer(spec.use, objects):
         return
@@ -156,7 +156,8 @@ def check_library(folder: str | None, spec: PluginSpec, objects: Objects) -> Non
         objects: the study's Python objects.
 
     Raises:
-        SpecError: the optimizer does not. ``auto`` passes, because it chooses an optimizer later.
+        SpecError: the optimizer does not learn from a library. ``auto`` passes, because it chooses
+            an optimizer later.
     """
     if folder is None or spec.use == AUTO or not knows_optimizer(spec.use, objects):
         return
@@ -273,8 +274,8 @@ def make_with_options(
 
     Args:
         group: the plug-in group.
-        use: its name.
-        subject: what it is constructed for, such as a problem.
+        use: the name of the plug-in or optimizer.
+        subject: the object for which it is constructed, such as a problem.
         options: its options.
         objects: the study's Python objects.
 

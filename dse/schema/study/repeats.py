@@ -136,7 +136,7 @@ class Replicated:
 
 
 def _own(name: str, provides: Mapping[str, Metric]) -> str:
-    """Return the metric of which the name denotes a quantile; a metric's name is unchanged."""
+    """Return ``latency`` for its quantile ``latency.p95``; return a metric's name unchanged."""
     return name if name in provides else name.rpartition(".p")[0]
 
 

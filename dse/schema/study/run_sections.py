@@ -134,7 +134,7 @@ def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
 
 
 def _bound(quantity: Quantity, unit: str) -> float:
-    """Convert a bound to the metric's unit; a number without a unit is already in it."""
+    """Convert a bound to the metric's unit, which a number without a unit already has."""
     return float(amount(quantity, unit or "1").value) / units.factor(unit)
 
 
@@ -146,7 +146,7 @@ def thinking_of(spec: OptimizerSpec) -> float | None:
     """Return the option ``thinking`` as a share of a measurement's cost; ``None`` if not set.
 
     Raises:
-        SpecError: it is no number above zero, or has a unit.
+        SpecError: the value is not a number above zero, or has a unit.
     """
     if spec.thinking is None:
         return None
@@ -170,8 +170,8 @@ def check_thinking(spec: OptimizerSpec, problem: Problem | None, objects: Object
         objects: the study's Python objects.
 
     Raises:
-        SpecError: it is not a share, the optimizer has a single level of effort, or nothing is
-            measured.
+        SpecError: the option is not a share, the optimizer has a single level of effort, or nothing
+            is measured.
     """
     if thinking_of(spec) is None:
         return
@@ -211,7 +211,7 @@ def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) 
 
     Raises:
         SpecError: a metric is unknown or has a unit of another dimension, a rung is repeated, the
-            metric itself is not the last rung, or it is modelled and so needs no ladder.
+            metric itself is not the last rung, or the metric is modelled and so needs no ladder.
     """
     for rung in (metric, *rungs):
         if rung not in sources:

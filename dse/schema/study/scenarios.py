@@ -173,8 +173,8 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
     Args:
         formula: the formula, with calls of ``worst``, ``mean`` and ``cvar``.
         scenarios: the study's scenarios.
-        side: the direction in which the formula gets worse, 1 (larger) or -1; comparisons in it
-            have their own.
+        side: the direction in which the formula gets worse, 1 (larger) or -1; each comparison in
+            the formula has sides of its own.
 
     Raises:
         SpecError: there are no scenarios, the argument of a function does not differ between them,

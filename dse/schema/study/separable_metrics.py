@@ -31,7 +31,7 @@ from dse.schema.yaml.validation import HiddenError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyNames:
-    """Names of a study that a declaration of parts may refer to.
+    """Names of a study to which the declaration of a separable metric may refer.
 
     ``modelled`` are the metrics of evaluators that need no measurement, ``measured`` all others.
     ``hidden`` are names of metrics that are missing because of an earlier error.
@@ -221,7 +221,7 @@ def _compute_formulas(formulas: Sequence[Expression], batch: Batch) -> Floats:
 
 
 def _bind(separable: Separable, bound: Bound) -> Separable | None:
-    """Return an evaluator's own declaration by the study's names; ``None`` if no sum is left."""
+    """Return a declaration in the study's names; ``None`` with fewer than two non-empty parts."""
     kept = [
         (place, frozenset(bound.names[name] for name in group if name in bound.names))
         for place, group in enumerate(separable.groups)

@@ -51,8 +51,8 @@ class TrialStatistic:
     """Statistic over a study's trials, such as ``least(chip.energy, bits == 4)``.
 
     ``parts`` are its arguments: formulas over metrics in their own units, with values in coherent
-    units. ``unit`` is that of the statistic. ``baseline`` is the name and design of a baseline, for
-    the statistic ``baseline``.
+    units. ``unit`` is the unit of the statistic. ``baseline`` is the name and design of a baseline,
+    for the statistic ``baseline``.
     """
 
     function: str

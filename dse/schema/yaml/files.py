@@ -159,7 +159,7 @@ def _find_library_file(name: str) -> Path:
 
 
 def _bytes(path: Path, named_at: str, most: int) -> bytes:
-    """Return the content of a regular file as bytes; others, such as devices, are refused.
+    """Return the content of a regular file as bytes; refuse devices and other special files.
 
     Raises:
         SpecError: the file does not exist, is not a regular file, is too large, or is unreadable.

@@ -23,7 +23,8 @@ def source_of(value: Mapping[str, Any], beside: Path | None = None) -> SourceDoc
         beside: the file or folder that relative paths refer to; by default the working directory.
 
     Raises:
-        SpecError: it contains a value that YAML cannot express, or is too large or too deep.
+        SpecError: the mapping contains a value that YAML cannot express, or is too large or too
+            deep.
     """
     if not isinstance(value, Mapping):
         raise SpecError("a space is a mapping of keys to values")

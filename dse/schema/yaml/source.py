@@ -147,7 +147,7 @@ def parse_yaml(path: Path, text: str) -> SourceDocument:
     """Parse a YAML text; ``path`` is used for locations only.
 
     Raises:
-        SpecError: it is not valid YAML, is outside the supported subset, or is not a mapping.
+        SpecError: the text is not valid YAML, is outside the supported subset, or is not a mapping.
     """
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise SpecError(f"the file is larger than {MAX_BYTES // 1024} KiB", where=shown(path))

@@ -52,7 +52,7 @@ def model_of(kind: type[_M], source: SourceDocument) -> _M:
     """Validate a document and return it as an instance of the model ``kind``.
 
     Raises:
-        SpecErrors: it is invalid; contains every error in the file.
+        SpecErrors: the document is invalid; the exception contains every error in the file.
     """
     try:
         return kind.model_validate(source.value)
@@ -316,8 +316,8 @@ class ErrorCollector:
     def add(self, error: DseError, where: str = "") -> None:
         """Record an error, or each error of a :class:`SpecErrors`, if it is not recorded yet.
 
-        ``where`` is the location of an error without one of its own. A :class:`HiddenError` is not
-        recorded; the location is recorded as unchecked instead.
+        ``where`` is the location of an error that has no location yet. A :class:`HiddenError` is
+        not recorded; the location is recorded as unchecked instead.
         """
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             if isinstance(one, HiddenError):

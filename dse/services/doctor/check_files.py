@@ -35,7 +35,7 @@ def judged_file(file: str) -> JudgedFile:
     random designs.
 
     Args:
-        file: a path, or ``library:studies/...`` for a shipped one.
+        file: a path, or ``library:studies/...`` for a study of the package's library.
     """
     judged: JudgedFile = {
         "file": file,
@@ -110,7 +110,7 @@ def _tell_study(judged: JudgedFile, path: Path) -> None:
 
 
 def _describe_libraries(plan: Plan) -> str:
-    """Return how many studies of the libraries are usable, and why others are not, as text."""
+    """Return how many studies of the libraries are usable, and why the rest is not, as text."""
     if not plan.libraries:
         return ""
     found = inherit_libraries(plan.libraries, plan.problem)
@@ -158,7 +158,7 @@ def _check_programs(plan: Plan) -> None:
 
 
 def _unwrapped(evaluator: Evaluator) -> Evaluator:
-    """Return the evaluator inside wrappers for fixed inputs and replicates; others unchanged."""
+    """Return the evaluator without wrappers for fixed inputs and replicates."""
     while isinstance(evaluator, FixedInputs | Replicated):
         evaluator = evaluator.evaluator
     return evaluator

@@ -85,7 +85,7 @@ def axis_of(text: str) -> ParameterAnswer:
     """Parse a parameter from a line such as ``threads = 1..16`` or ``format = int8, fp16``.
 
     Raises:
-        SpecError: the line is not such a parameter.
+        SpecError: the line does not describe a parameter in this notation.
     """
     name, equals, domain = (part.strip() for part in text.partition("="))
     domain = domain.removeprefix("[").removesuffix("]").strip()
@@ -115,7 +115,7 @@ def wish_of(text: str) -> Wish:
     """Parse a metric from a line such as ``minimize time ms`` or ``maximize accuracy``.
 
     Raises:
-        SpecError: the line is not such a metric.
+        SpecError: the line does not describe a metric in this notation.
     """
     words = text.split()
     goals: dict[str, Goal] = {"minimize": "minimize", "maximize": "maximize"}

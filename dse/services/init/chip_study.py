@@ -31,7 +31,8 @@ class ChipStudy:
         objective: the quality objective.
         workload: the option ``workload``, as the study file has it.
         rounds_activations: whether the quality of rounded activations can be measured.
-        layers: names of the layers, each of which has its own format; empty if all share one.
+        layers: names of the layers, each of which has its own format; empty if all layers share a
+            format.
     """
 
     name: str
@@ -158,7 +159,7 @@ def _token_forms(shapes: Mapping[str, list[int]]) -> Iterator[tuple[dict[str, ob
 
 
 def _input_forms(shapes: Mapping[str, list[int]]) -> Iterator[tuple[dict[str, object], str]]:
-    """Yield the keys of another workload to try, each with its text: none, or the shapes."""
+    """Yield keys to try for a model that reads no tokens, with their text: none, or the shapes."""
     yield {}, ""
     if shapes:
         only = shapes.get("")

@@ -26,7 +26,7 @@ _FINE, _STEEP = 2048, 64
 def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
     """Yield a scatter plot, ``rows`` text lines high, and its legend.
 
-    Without feasible trials it is a line of text that states so.
+    Without feasible trials, it yields only a line of text that states so.
     """
     if not len(watch.front):
         all_failed = watch.failed == watch.ended > 0

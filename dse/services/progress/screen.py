@@ -35,7 +35,8 @@ class Content(Protocol):
     def look(self, *, finally_: bool = False) -> None:
         """Update the content to the present state of the study.
 
-        With ``finally_``, update also what takes long to compute, as for the last display of a run.
+        With ``finally_``, also update values that take long to compute, for the last display of a
+        run.
         """
 
     @property

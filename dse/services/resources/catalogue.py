@@ -80,7 +80,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         """Return the resources with these names; without names, all.
 
         Raises:
-            PluginError: there is no resource of a given name. If it is the name of an evaluator,
+            PluginError: there is no resource of a given name. If this is the name of an evaluator,
                 the hint lists the resources that this evaluator uses.
         """
         known = self.known()
@@ -102,8 +102,8 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
             on_progress: called with the bytes of an asset received so far, or with pip's output.
 
         Raises:
-            PluginError: there is no resource of a name, it cannot be downloaded, or the file does
-                not match its pinned check sum.
+            PluginError: there is no resource of a name, a download fails, or a file does not match
+                its pinned check sum.
         """
         return [self.placed(one, new=self.bring(one, on_progress)) for one in self.chosen(*names)]
 
@@ -131,7 +131,7 @@ class ResourceCatalogue(Generic[One, Facts, Seen]):
         return [{"name": one.name, "removed": self.take(one)} for one in named]
 
     def placed(self, one: One, *, new: bool) -> Placed:
-        """Return name, version and folder of an installed resource, and whether it is ``new``."""
+        """Return name, version and folder of a resource; ``new`` if it was not installed before."""
         return {"name": one.name, "version": one.version, "new": new, "folder": str(one.folder)}
 
     def _uses(self, user: str) -> str:

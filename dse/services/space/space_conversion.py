@@ -72,7 +72,7 @@ def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
 
 
 def _recognize(text: str) -> Origin:
-    """Return the tool that wrote a text, by a key that it alone has."""
+    """Return the tool that wrote a text, by a key that only the format of this tool has."""
     if '"hyperparameters"' in text:
         return "configspace"
     return "kernel-tuner" if f'"{KEY}"' in text else "optuna"

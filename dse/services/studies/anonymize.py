@@ -53,7 +53,8 @@ class Pseudonyms:
 
     Args:
         folders: pseudonym by folder (export), or folder by pseudonym (import).
-        users: pseudonym by user name (export), or the reverse (import), for user names in paths.
+        users: pseudonym by user name (export), or user name by pseudonym (import), for user names
+            in paths.
         hosts: pseudonym by host name; applied only to the output of programs and drivers, not to
             the text of the study itself.
         homes: whether the home folders of other users are replaced, too.
@@ -132,7 +133,8 @@ class Pseudonyms:
     def noun(self, noun: Noun) -> Noun:
         """Return an ask, attempt, report, driver or event with the names in it replaced.
 
-        Names of folders, users and hosts become pseudonyms, or the reverse in an import.
+        An export replaces names of folders, users and hosts by pseudonyms; an import replaces
+        pseudonyms by names.
         """
         match noun:
             case Event():

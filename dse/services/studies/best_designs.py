@@ -46,8 +46,8 @@ def find_best_designs(
 
     Without ``best``, these are the feasible trials that satisfy the further limits and that no
     other such trial dominates: a superset of the members of the study's front that satisfy them.
-    With ``best``, they are the feasible trials with the best value of it; of equal ones, those that
-    no other of them dominates in the objectives.
+    With ``best``, they are the feasible trials with the best value of it; of several trials with
+    this value, those that no other of them dominates in the objectives.
 
     Args:
         study: the study.
@@ -85,7 +85,7 @@ def find_best_designs(
 def _select_best(
     problem: Problem, finished: Trials, wanted: Objective
 ) -> tuple[ParetoSet, float | None]:
-    """Return the non-dominated ones of the feasible trials with the best value, and that value.
+    """Return non-dominated trials among the feasible trials with the best value, and the value.
 
     Raises:
         StudyError: there are feasible trials, and none of them has a value.

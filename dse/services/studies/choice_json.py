@@ -19,7 +19,7 @@ def choice_json(study: str, preferences: Preferences, forgotten: Sequence[int] =
 
     Args:
         study: the study's name.
-        preferences: its preferences.
+        preferences: the user's preferences that the study's record holds.
         forgotten: the numbers of answers that were just withdrawn.
     """
     pair, favourite = preferences.question(), preferences.favourite

@@ -52,8 +52,8 @@ class Turned:
 class Judged:
     """Claim (published result) of a study file, and ``ours``, its value computed from the trials.
 
-    If it cannot be computed, ``reason`` explains why. ``turned`` has the results of the claim with
-    assumptions of the study set to either end of their intervals.
+    If ``ours`` cannot be computed, ``reason`` explains why. ``turned`` has the results of the claim
+    with assumptions of the study set to either end of their intervals.
     """
 
     claim: Claim
@@ -96,7 +96,7 @@ def claiming(path: Path) -> Plan:
 
     Raises:
         SpecErrors: the file has mistakes.
-        StudyError: it states no claims.
+        StudyError: the file states no claims.
     """
     plan = plan_of(path)
     if not plan.claims:

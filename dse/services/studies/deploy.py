@@ -142,7 +142,8 @@ def choose_trial(study: StudyEngine, number: int | None) -> Trial:
     """Return the trial of this number; default: the front's only trial, or the favourite.
 
     Raises:
-        StudyError: there is no such trial, it has no metrics, or it is not clear which is meant.
+        StudyError: there is no such trial, the trial has no metrics, or no number is given and the
+            front has no design, or several designs without a recorded favourite.
     """
     if number is not None:
         return _trial_of(study, number)
@@ -182,7 +183,8 @@ def _choose_evaluator(study: StudyEngine, name: str | None) -> Bound:
     """Return the evaluator that can return a compressed model, by name if one is given.
 
     Raises:
-        StudyError: none can, none has this name, or several can and none is named.
+        StudyError: no evaluator can, no evaluator of this name can, or several can and no name is
+            given.
     """
     able = {
         one.name: one
@@ -225,7 +227,7 @@ def _check_tensor(evaluator: str, name: str, tensor: DeployedTensor) -> None:
     """Check that a tensor's quantized values and scales decode to its values, bit for bit.
 
     Raises:
-        StudyError: they do not, or the values are not float32.
+        StudyError: the decoded values differ, or the values are not float32.
     """
     values, stored = tensor.values, tensor.stored
     problem = "" if values.dtype == np.float32 else f"has values of type {values.dtype}"

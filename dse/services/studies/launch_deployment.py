@@ -40,7 +40,7 @@ class Program:
 
 
 def find_program(to: str) -> Program | None:
-    """Return the program of this name, or of a user's table of flags; ``None`` if it is neither.
+    """Return the program for a name or a CSV table of flags; ``None`` if ``to`` is neither.
 
     Raises:
         SpecError: the table cannot be read.

@@ -32,7 +32,7 @@ def learn(
     Args:
         runs: a table, an exported study, a folder of such files, or the name of a stored study.
         output: file to write, with the suffix ``.dse``; by default nothing is written.
-        metrics: the unit of each metric; an empty one is that of the study.
+        metrics: the unit of each metric; an empty text stands for the unit in the study.
         options: other options of the evaluator ``learned``: ``reads``, ``units``, ``group`` and
             ``monotone``.
         storage: storage of the study, or its URL.

@@ -37,7 +37,8 @@ SURE = 0.9
 class Favourite:
     """Design that the user is expected to like best, given the answers.
 
-    With ``probability`` it loses at most one percent of utility to the user's best design.
+    ``probability`` is the probability that the favourite loses at most one percent of utility to
+    the user's best design.
     """
 
     trial: Trial
@@ -48,9 +49,9 @@ class Favourite:
 class Preferences:
     """Belief about the user's utility over a study's front, from the recorded answers.
 
-    ``trials`` are the rows of the belief: the front, then trials of answers that have left it.
-    ``unused`` are answers about trials that no longer count, because they are not in the record or
-    not feasible.
+    ``trials`` are the rows of the belief: the trials on the front, then trials that answers compare
+    and that have left the front. ``unused`` are answers about trials that no longer count, because
+    they are not in the record or not feasible.
     """
 
     problem: Problem
@@ -133,7 +134,7 @@ def ask_preferences(
 
     Raises:
         StudyError: the study has fewer than two objectives, or no feasible trial.
-        SpecError: ``answer`` returns something else.
+        SpecError: ``answer`` returns neither an answer nor ``None``.
     """
     preferences, skipped = Preferences.of(study), list[tuple[Trial, Trial]]()
     for _ in range(questions):

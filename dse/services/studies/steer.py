@@ -59,7 +59,7 @@ def _check_optimizer(study: StudyEngine) -> None:
     """Check that the study's optimizer can search for a favourite.
 
     Raises:
-        StudyError: it cannot, or ``auto`` has not chosen yet.
+        StudyError: the optimizer cannot, or ``auto`` has not chosen an optimizer yet.
     """
     use = study.plan.optimizer.use
     use = find_auto_choice(study.events) if use == AUTO else use

@@ -115,7 +115,7 @@ def restore_study(
 
     Args:
         source: a file that :func:`write_study_export` wrote.
-        name: new name of the study; by default its own.
+        name: new name of the study; by default the name in the file.
         storage: target storage, or its URL.
         trusted: the study may be run at once; otherwise the user must trust it first.
         folder: folder of the study's files on this machine, which replaces that in the file.
@@ -216,7 +216,8 @@ def begun_with(
 def join_studies(studies: Sequence[StudyEngine], name: str) -> Joined:
     """Create a study from the finished trials of several studies, with the problem of the first.
 
-    It is stored in the storage of the first study. The trials do not count against its budget.
+    The new study is stored in the storage of the first study. The trials do not count against its
+    budget.
 
     Raises:
         StudyError: the spaces or evaluators differ, or there is a study of that name already.

@@ -53,7 +53,7 @@ class SweepStudy:
         """Open the study; create it if it does not exist.
 
         Raises:
-            SpecErrors: the file has mistakes, or the optimizer does not fit it.
+            SpecErrors: the file has mistakes, or the optimizer does not fit the study.
             StudyError: a study of this name exists and has a different problem.
         """
         return StudyEngine.of(
@@ -90,7 +90,7 @@ class Sweep:
 
         Args:
             asked: returns the study's plan; called with the ``optimizer`` and ``seed`` that replace
-                its own.
+                those of the study file.
             optimizers: names of the optimizers; by default, only the study's own.
             seeds: number of seeds per optimizer, counted up from the study's seed.
             where: location that error messages refer to.

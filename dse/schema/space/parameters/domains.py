@@ -123,7 +123,8 @@ def amount(text: Quantity, unit: str = "") -> Amount:
     """Parse a number with an optional unit; a number without one is in ``unit``.
 
     Raises:
-        SpecError: it is not a finite number, or its unit does not exist or does not fit ``unit``.
+        SpecError: the text is not a finite number, or its unit does not exist or does not fit
+            ``unit``.
     """
     value: Number
     if isinstance(text, str):

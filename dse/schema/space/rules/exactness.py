@@ -29,7 +29,7 @@ def check_exact_values(values: Iterable[Value]) -> None:
     """Check that every integer among the values is exact, that is, below 2**53 in magnitude.
 
     Raises:
-        SpecError: an integer is larger than that.
+        SpecError: the magnitude of an integer is 2**53 or more.
     """
     for value in values:
         if isinstance(value, int) and abs(value) >= END:

@@ -103,7 +103,7 @@ def _presence(
     dropped greedily. ``place`` is the column's index.
 
     Raises:
-        SpecError: these columns do not determine it.
+        SpecError: the columns without blanks do not determine which cells are blank.
     """
     clash = _clash(place, always, rows)
     if clash is not None:
