@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from dse.core.values import Floats, Ints
 from dse.errors import SpecError, nearest
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.retrieval.vector_files import check_vectors
+from dse_evaluators.retrieval.vector_files import UNREADABLE, check_vectors
 from dse_evaluators.workloads.workload import Split
 
 OPTION = "states"
@@ -109,7 +108,7 @@ def find_states(path: str) -> Path:
 
 def _load(path: str, names: list[str]) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(find_states(path), allow_pickle=False) as archive:
+        with find_states(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             present = list(getattr(archive, "files", ()))
             for name in names:
                 if name not in present:
@@ -118,7 +117,7 @@ def _load(path: str, names: list[str]) -> dict[str, NDArray[Any]]:
                         nearest(name, present) or f"it needs {', '.join(names)}",
                     )
             return {name: archive[name] for name in names}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+    except (*UNREADABLE, TypeError) as error:
         raise _refuse(
             f"{path} cannot be read as an .npz file: {error}", "write it by numpy.savez"
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,17 @@ VECTORS, QUERIES = "vectors", "queries"
 _TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq")
 _ENDINGS = (".npy", ".npz", *_TABLES)
 _BLOCK = 1 << 14  # rows that are checked at once
+
+UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    AttributeError,
+    RuntimeError,  # also NotImplementedError: encrypted, or compressed in an unknown way
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Errors of NumPy for files that are damaged or of another format."""
 
 
 def digest_of(given: object, option: str) -> str:
@@ -147,7 +159,7 @@ def _names_in(path: Path) -> list[str]:
 def _load(path: Path, load: Callable[[], Any], option: str) -> Any:
     try:
         return load()
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except UNREADABLE as error:
         first = str(error).partition("\n")[0]
         problem = f"{path} cannot be read as arrays: {first}"
         raise SpecError(problem, hint="write it with numpy.save", part=[option]) from error

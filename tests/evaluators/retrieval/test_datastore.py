@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -183,3 +185,13 @@ def test_what_has_no_effect_beside_recorded_states_is_refused(tmp_path, recorded
         Datastore(states=str(path)).check_values({"blocks": [1, 2]})
     with pytest.raises(SpecError, match="there is no file"):
         Datastore(states=str(tmp_path / "state.npz"))
+
+
+def test_a_damaged_file_of_states_is_one_error(tmp_path, recorded):
+    path = tmp_path / "states.npz"
+    np.savez_compressed(path, **recorded)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        with contextlib.suppress(SpecError):  # or the bit has no effect on what is read
+            Datastore(states=str(path)).check_values({})
