@@ -61,9 +61,8 @@ class Loop:
     drivers. An idle executor without capacity is waited for; its optional attribute ``ended`` gives
     the reason why no more designs are requested. ``set_aside`` receives outcomes before the storage
     does. With ``drains``, running evaluations are completed if the storage is lost. Once
-    ``is_stopped`` returns true, no design is requested, no evaluation begins, and the loop ends
-    with its running evaluations. ``gap`` is the stopping rule of a budget with a gap; ``thinking``
-    keeps the cost of suggestions low.
+    ``is_stopped`` returns true, nothing new is requested or begun, and the loop ends with its
+    running evaluations. ``gap`` is the stopping rule; ``thinking`` bounds the cost of suggestions.
     """
 
     space: DesignSpace
@@ -204,8 +203,7 @@ class Loop:
     def _ask(self) -> str:
         """Ask for new designs if any driver needs some; return why the study ends, else ``''``.
 
-        The loop is idle if this driver needs designs while another driver holds the right to
-        add designs.
+        The loop is idle if this driver needs designs that only another driver may add.
         """
         while True:
             own = self._count_own()

@@ -191,8 +191,7 @@ def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression
     one value for all scenarios, names its scenario, or is inside ``worst``, ``mean`` or ``cvar``.
 
     Raises:
-        SpecError: there are no scenarios, or the argument of a function does not differ between
-            them.
+        SpecError: there are no scenarios, or a function's argument does not differ between them.
     """
     node = _Writer(scenarios, 0).written(formula.node, 0)
     written = Expression(formula.text, node)
