@@ -18,7 +18,7 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.scaling.recipes.gradient_steps import make_optimizer
 from dse_evaluators.scaling.recipes.learning_rates import TrainingRecipe
 from dse_evaluators.scaling.recipes.training_task import TrainingTask
-from dse_evaluators.workloads.own.module_workload import batches_of
+from dse_evaluators.workloads.own.own_batches import batches_of
 from dse_evaluators.workloads.own.own_outputs import table_of
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Split

@@ -25,6 +25,7 @@ from dse_evaluators.workloads.own.module_layers import (
     round_inputs,
     rounding_cache,
 )
+from dse_evaluators.workloads.own.own_batches import batches_of
 from dse_evaluators.workloads.own.own_data import OwnData
 from dse_evaluators.workloads.own.own_outputs import (
     OwnTask,
@@ -36,8 +37,6 @@ from dse_evaluators.workloads.own.own_quality import Quality
 from dse_evaluators.workloads.torch_scope import deterministic, find_device, on_device
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
-_BATCH = 256
-_BATCH_OF_TOKENS = 16
 _TOKENS = 2
 """Axes of token ids: examples and places."""
 
@@ -315,14 +314,6 @@ def parameters_of(module: nn.Module) -> dict[str, Single]:
 def rows_of_batch(batches: int) -> int:
     """Return the maximal number of calibration inputs of a layer that each batch gives."""
     return -(-4096 // batches)
-
-
-def batches_of(feeds: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield batches of inputs; few examples at a time of token ids, whose outputs are large."""
-    first = next(iter(feeds.values()))
-    size = _BATCH_OF_TOKENS if first.dtype.kind == "i" and first.ndim > 1 else _BATCH
-    for start in range(0, len(first), size):
-        yield {name: one[start : start + size] for name, one in feeds.items()}
 
 
 @contextmanager

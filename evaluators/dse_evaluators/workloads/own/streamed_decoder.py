@@ -16,10 +16,10 @@ from dse_evaluators.workloads.own.families.decoder import RotaryDecoder
 from dse_evaluators.workloads.own.module_layers import ModuleLayers, calibration_rows
 from dse_evaluators.workloads.own.module_workload import (
     MOST_CALIBRATING,
-    batches_of,
     plain_attention,
     rows_of_batch,
 )
+from dse_evaluators.workloads.own.own_batches import batches_of
 from dse_evaluators.workloads.own.safetensors_model import MatchedWeights, fill_module
 from dse_evaluators.workloads.torch_scope import deterministic
 
