@@ -262,7 +262,7 @@ class ByRecipe:
             )
         if isinstance(own, str) or not own.label.endswith(".onnx"):
             return
-        option = self._signals.rounded
+        option = self._signals.rounded_cache
         if option:
             raise SpecError(
                 f"{option} of {own.label} cannot be rounded: onnxruntime computes them",

@@ -56,9 +56,9 @@ class SignalFormats:
         return frozenset((*self.activations.names, *self.keys.names, *self.values.names))
 
     @property
-    def rounded(self) -> str:
-        """The first option that is not single precision; empty if there is none."""
-        given = {"activations": self.activations, "kv_cache": self.keys, "values": self.values}
+    def rounded_cache(self) -> str:
+        """The first option that rounds keys or values; empty if there is none."""
+        given = {"kv_cache": self.keys, "values": self.values}
         return next((name for name, one in given.items() if one.text not in _WHOLE), "")
 
     @property

@@ -23,6 +23,7 @@ from dse_evaluators.workloads.onnx_runtime import (
     with_initializers,
     with_outputs,
 )
+from dse_evaluators.workloads.onnx_stages import StagedGraph, rounded_input
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
 _MODEL = Path("magika") / "models" / "standard_v3_3"
@@ -45,14 +46,14 @@ _TURNED = ("embed.weight", "dense.weight")  # an ONNX matrix product has (inputs
 _LAYER_INPUTS = (f"{_NET}Conv_0/Conv2D__120:0", f"{_NET}LayerNorm_1/AddV2_1:0")
 _TAPS = 5  # kernel width of the convolution
 _POSITIONS = 16  # sampled in each calibration file, for layers that run at every position
+_POSITION_AXES = 2  # the convolution of the file has two, one of length 1
 _LEAST_SHARE = 1e-12  # lower bound of a probability, so that its logarithm is finite
 
 
 class Magika:
     """Magika's published network, evaluated on files of four packages.
 
-    Outputs are the log probabilities of its 214 types for each file. Activations cannot be rounded
-    to other formats, because onnxruntime computes them internally.
+    Outputs are the log probabilities of its 214 types for each file.
 
     Source:
         Fratantonio et al.: Magika: AI-Powered Content-Type Detection, 2024; model standard_v3_3.
@@ -124,12 +125,19 @@ class Magika:
         """Return the log probabilities of the types for each file, (n, types).
 
         Raises:
-            EvaluationError: a parameter has another shape, or activations are to be rounded.
+            EvaluationError: a parameter has another shape, or keys or values are to be rounded.
         """
-        if signals != Signals():
-            raise EvaluationError("the signals of magika cannot be rounded: onnxruntime runs it")
+        if signals.rounds_cache:
+            raise EvaluationError("magika has no attention, whose keys and values could be rounded")
         model = self.with_parameters(parameters)
-        return log_shares(Session(model), self.examples(split).tokens)
+        graph: Session | StagedGraph = Session(model)
+        if signals.activations is not None:
+            windows = {"embed.weight": 0, "conv.weight": _POSITION_AXES, "dense.weight": 0}
+            graph = StagedGraph(
+                model,
+                {STORED_NAMES[n]: rounded_input(signals, n, axes) for n, axes in windows.items()},
+            )
+        return log_shares(graph, self.examples(split).tokens)
 
     def count_examples(self, split: Split) -> int:
         return len(self.examples(split).labels)
@@ -142,7 +150,7 @@ class Magika:
         return measure_classifier(outputs[rows], reference[rows], labels[rows])
 
 
-def log_shares(session: Session, tokens: Tokens) -> Single:
+def log_shares(session: Session | StagedGraph, tokens: Tokens) -> Single:
     """Return the log probabilities of the types for each file, (n, types).
 
     Files are run one at a time, because dynamic quantisation uses one scale for a batch.

@@ -32,7 +32,6 @@ from tests.evaluators.compression.own_models import (
     write_safetensors,
     write_study,
     write_table,
-    write_tokens,
 )
 
 
@@ -418,14 +417,11 @@ def test_mistake_in_a_study_has_its_line(network, tmp_path, options, line, words
     assert words in text
 
 
-def test_activations_of_an_onnx_file_cannot_be_rounded(network, tmp_path):
+def test_cache_of_an_onnx_file_cannot_be_rounded(network, tmp_path):
     (tmp_path / "net.onnx").write_bytes(network)
-    write_images(tmp_path / "data.npz")
-    write_tokens(tmp_path / "text.npz")
-    with pytest.raises(DseError, match="onnxruntime computes them"):
-        ByRecipe(
-            model=str(tmp_path / "net.onnx"), data=images(), quality="accuracy", activations="int8"
-        )
+    options = {"model": str(tmp_path / "net.onnx"), "data": images(), "quality": "accuracy"}
+    with pytest.raises(DseError, match=r"kv_cache of net\.onnx.*onnxruntime computes"):
+        ByRecipe(**options, kv_cache="int8")
 
 
 def _matches(words: str, message: str) -> bool:

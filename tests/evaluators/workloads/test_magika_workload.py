@@ -106,10 +106,19 @@ def test_calibration_inputs_of_the_convolution_are_its_windows(workload) -> None
     assert found == pytest.approx(signal[:, ::32][:, :16].T, abs=1e-3)
 
 
-def test_signals_cannot_be_rounded(workload) -> None:
-    signals = Signals(activations=format_of("int8"))
-    with pytest.raises(EvaluationError, match="cannot be rounded"):
-        workload.outputs(workload.parameters, "search", signals)
+def test_rounded_activations_change_the_outputs_by_the_width_of_their_format(workload) -> None:
+    whole = workload.outputs(workload.parameters, "search", Signals())
+    errors = []
+    for text in ("int8:channel", "int3:channel"):
+        signals = Signals(activations=format_of(text))
+        found = workload.outputs(workload.parameters, "search", signals)
+        errors.append(np.abs(np.exp(found) - np.exp(whole)).mean())
+    assert 0 < 10 * errors[0] < errors[1]
+
+
+def test_cache_cannot_be_rounded(workload) -> None:
+    with pytest.raises(EvaluationError, match="no attention"):
+        workload.outputs(workload.parameters, "search", Signals(kv_cache=format_of("int8")))
 
 
 def test_weights_of_another_shape_are_refused(workload) -> None:

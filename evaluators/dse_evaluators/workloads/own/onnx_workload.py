@@ -20,7 +20,9 @@ from dse_evaluators.workloads.onnx_runtime import (
     with_initializers,
     with_outputs,
 )
+from dse_evaluators.workloads.onnx_stages import RoundedInput, StagedGraph, rounded_input
 from dse_evaluators.workloads.own.onnx_layers import OnnxLayer, graph_inputs, read_onnx
+from dse_evaluators.workloads.own.own_batches import batch_size
 from dse_evaluators.workloads.own.own_data import OwnData
 from dse_evaluators.workloads.own.own_outputs import OwnTask, check_finite, table_of
 from dse_evaluators.workloads.own.own_quality import Quality
@@ -32,7 +34,9 @@ _MOST_SAMPLES = 4096
 
 
 class OnnxWorkload:
-    """ONNX model with data of the user; its activations cannot be rounded.
+    """ONNX model with data of the user.
+
+    If activations are rounded, onnxruntime runs the model in stages (:class:`StagedGraph`).
 
     Args:
         path: the file.
@@ -77,7 +81,7 @@ class OnnxWorkload:
         found = {name: one[:_MOST_CALIBRATING] for name, one in feeds.items()}
         names = sorted({one.signal for one in layers.values()} - feeds.keys())
         if names:
-            runs = self._run(with_outputs(self._content, names), found)
+            runs = self._run(Session(with_outputs(self._content, names)), found)
             found |= {name: np.concatenate(one) for name, one in zip(names, runs, strict=True)}
         rows = {
             name: _rows(one, self.parameters[name], found[one.signal])
@@ -88,10 +92,10 @@ class OnnxWorkload:
     def outputs(
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        if signals.activations is not None or signals.rounds_cache:
+        if signals.rounds_cache:
             raise EvaluationError(
-                f"the activations of {self.name} cannot be rounded: onnxruntime computes them",
-                hint="leave out activations and kv_cache, or name it as {python: net.py:make}",
+                f"the keys and values of {self.name} cannot be rounded: onnxruntime computes them",
+                hint="leave out kv_cache, or name the model as {python: net.py:make}",
             )
         changed = {
             name: self._turned(name, array)
@@ -99,7 +103,11 @@ class OnnxWorkload:
             if array is not self.parameters[name]
         }
         model = with_initializers(self._content, changed)
-        runs = self._run(model, self._feeds(split))
+        rounded, feeds = self._rounded_inputs(signals), self._feeds(split)
+        if rounded:  # the batches of a module: formats with one scale for all depend on them
+            runs = self._run(StagedGraph(model, rounded), feeds, batch_size(feeds))
+        else:
+            runs = self._run(Session(model), feeds)
         return self.read_outputs(runs[0], split)
 
     def onnx_batches(self, split: Split) -> list[dict[str, NDArray[Any]]]:
@@ -134,18 +142,39 @@ class OnnxWorkload:
             given = {next(iter(types)): given[""]}
         return {name: _typed(name, array, types[name].elem_type) for name, array in given.items()}
 
-    def _run(self, model: bytes, feeds: Mapping[str, NDArray[Any]]) -> list[list[Single]]:
-        """Return each output of the model, as a list of arrays, one for each batch.
+    def _rounded_inputs(self, signals: Signals) -> dict[str, RoundedInput]:
+        """Return how the inputs of each layer are rounded, by the name of its weights.
+
+        Embeddings are left out: their inputs are indices.
+        """
+        if signals.activations is None:
+            return {}
+        found = {}
+        for name, uses in self._file.layers.items():
+            operators = {one.operator for one in uses} - {"Gather"}
+            if operators:
+                window = self.parameters[name].ndim - 2 if "Conv" in operators else 0
+                found[name] = rounded_input(signals, name, window)
+        return found
+
+    def _run(
+        self, graph: Session | StagedGraph, feeds: Mapping[str, NDArray[Any]], most: int = _BATCH
+    ) -> list[list[Single]]:
+        """Return each output of a graph, as a list of arrays, one for each batch.
+
+        Args:
+            graph: the graph.
+            feeds: its inputs, (n, ...) by name.
+            most: number of examples in a batch, unless the model fixes it.
 
         Raises:
             EvaluationError: onnxruntime cannot run the model on these inputs.
         """
         count = len(next(iter(feeds.values())))
-        size = self._batch_size(count)
-        session = Session(model)
+        size = self._batch_size(count, most)
         try:
             runs = [
-                session.run_named({n: one[start : start + size] for n, one in feeds.items()})
+                graph.run_named({n: one[start : start + size] for n, one in feeds.items()})
                 for start in range(0, count, size)
             ]
         except DseError:
@@ -159,7 +188,7 @@ class OnnxWorkload:
             ) from error
         return [list(one) for one in zip(*runs, strict=True)]
 
-    def _batch_size(self, count: int) -> int:
+    def _batch_size(self, count: int, most: int = _BATCH) -> int:
         """Return the number of examples in a run: the model's, if its first axis is fixed.
 
         Raises:
@@ -172,7 +201,7 @@ class OnnxWorkload:
                 f"{self.name} takes exactly {fixed} examples at a time, not {count}",
                 hint="export it with a dynamic first axis, or with one example",
             )
-        return fixed or _BATCH
+        return fixed or most
 
     def _turned(self, name: str, array: Single) -> Single:
         """Return weights that the file stores as (inputs, outputs) transposed; others as is."""
