@@ -30,7 +30,6 @@ class ChipStudy:
         shared: options of the compressed model, as the study file has them.
         objective: the quality objective.
         workload: the option ``workload``, as the study file has it.
-        rounds_activations: whether the quality of rounded activations can be measured.
         layers: names of the layers, each of which has its own format; empty if all layers share a
             format.
     """
@@ -40,7 +39,6 @@ class ChipStudy:
     shared: str
     objective: str
     workload: str
-    rounds_activations: bool
     layers: Sequence[str] = ()
 
     def texts(self) -> dict[str, str]:
@@ -48,16 +46,11 @@ class ChipStudy:
         return {"space.yaml": self._space(), "study.yaml": self._study()}
 
     def _space(self) -> str:
-        activations = (
-            '  activation_format: {choice: ["int8:channel", "int6:channel", "int4:channel"]}\n'
-            if self.rounds_activations
-            else ""
-        )
         return f"""\
 space: {self.name}
 parameters:
 {format_lines("weight_format", self.layers)}
-{activations}\
+  activation_format: {{choice: ["int8:channel", "int6:channel", "int4:channel"]}}
   # The chip: a systolic array with three buffers.
   rows: {{ordinal: [8, 16, 32, 64]}}
   cols: {{ordinal: [8, 16, 32, 64]}}
@@ -68,23 +61,16 @@ parameters:
 """
 
     def _study(self) -> str:
-        rounded, fixed = ', activations: "{activation_format}"', ""
-        if not self.rounds_activations:
-            rounded, fixed = "", ", activation_format: fp16"
-        why = (
-            ""
-            if self.rounds_activations
-            else "\n  # The quality of rounded activations cannot be measured in an ONNX file."
-        )
+        recipe = 'recipe: "format {weight_format}", activations: "{activation_format}"'
         return f"""\
 study: {self.name}
 question: {self.question}
 space: space.yaml
 evaluators:
-  # Measured: the model with rounded weights, on the search split of the data.
-  quality: {{use: compression.recipe, {self.shared}, recipe: "format {{weight_format}}"{rounded}}}
-  # Modelled: the layers of the same model on a systolic array, in the same formats.{why}
-  chip: {{use: {_CHIP}, workload: {self.workload}{fixed}}}
+  # Measured: the model with rounded weights and activations, on the search split of the data.
+  quality: {{use: compression.recipe, {self.shared}, {recipe}}}
+  # Modelled: the layers of the same model on a systolic array, in the same formats.
+  chip: {{use: {_CHIP}, workload: {self.workload}}}
 objectives:
   - {self.objective}
   - minimize: chip.energy

@@ -101,7 +101,6 @@ def _chip_texts(
         shared=f"model: {model}, data: {data}, quality: {quality}",
         objective=f"{evaluator.provides[metric].goal}: quality.{metric}",
         workload=workload,
-        rounds_activations=not answer.model.endswith(".onnx"),
         layers=layers if layers == tuple(weights) else (),
     )
     return study.texts()

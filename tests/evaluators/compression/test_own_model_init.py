@@ -56,12 +56,11 @@ def test_study_with_a_chip_joins_formats_and_the_layers_of_a_file(folder):
     dse.init("first", model="net.onnx", data="data.npz", chip=True)
     study = Study.open("first/study.yaml", storage="memory://")
     formats = {f"weight_format[{place}]": "int4:channel" for place in range(4)}
+    formats["activation_format"] = "int8:channel"
     trial = study.evaluate({**formats, **CHIP})[0]
     assert trial.metrics["chip.energy"] > 0
     assert trial.metrics["quality.accuracy"] > 0
-    chip = make(
-        "evaluators", "accelerators.systolic", workload="net.onnx", activation_format="fp16"
-    )
+    chip = make("evaluators", "accelerators.systolic", workload="net.onnx")
     batch = Batch.of([dict(trial.design)])
     assert trial.metrics["chip.cycles"] == chip.evaluate(batch).columns["cycles"][0]
 
