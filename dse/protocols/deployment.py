@@ -106,13 +106,14 @@ class DeployedModel:
 
     Args:
         tensors: all parameters of the model, by name, in the order of the model; the first axis of
-            a weight indexes the outputs of its layer.
+            a weight indexes the outputs of its layer. None if ``onnx`` returns the compressed model
+            itself, which then can only be written as an ONNX file.
         size_metric: the evaluator's metric that counts the model's bytes; empty if it has none.
         size_bytes: bytes that the metric counts, by purpose: ``codes``, ``scales``,
             ``unquantized``, ``headers``.
         notes: what the file does not hold but the metrics depend on, such as rounded activations.
         onnx: returns the uncompressed model as an ONNX file, whose initializers have the tensors'
-            names and shapes; ``None`` if there is none.
+            names and shapes, or, without tensors, the compressed model; ``None`` if there is none.
     """
 
     tensors: Mapping[str, DeployedTensor]

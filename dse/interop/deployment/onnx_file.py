@@ -38,7 +38,8 @@ def write_onnx(model: DeployedModel) -> DeployedFiles:
     A weight is the output of ``DequantizeLinear`` with its scales in float32: the weight that the
     study measured, bit for bit. Runtimes may fuse the operator with the matrix product that
     follows, and then compute in another precision; a note in the result names the option that
-    prevents this in onnxruntime.
+    prevents this in onnxruntime. A model without tensors is a complete file, which is written as
+    it is.
 
     Raises:
         PluginError: onnx is not installed.
@@ -54,6 +55,8 @@ def write_onnx(model: DeployedModel) -> DeployedFiles:
             "the evaluator gives no ONNX graph of its model, only the weights",
             hint="--to safetensors, gguf or torch needs no graph",
         )
+    if not model.tensors:
+        return DeployedFiles(content=model.onnx(), tensor_bytes=_stored_bytes(model))
     graph = _Graph(onnx, _raise_opset(onnx, model.onnx()))
     for name, tensor in model.tensors.items():
         stored = check_element(name, tensor, TARGET, _ELEMENTS)
@@ -65,6 +68,11 @@ def write_onnx(model: DeployedModel) -> DeployedFiles:
             graph.set_quantized(name, tensor, stored)
     notes = (_ROUNDED_INPUTS,) if graph.has_product else ()
     return DeployedFiles(content=graph.to_bytes(), tensor_bytes=graph.sizes, notes=notes)
+
+
+def _stored_bytes(model: DeployedModel) -> dict[str, int]:
+    """Return the bytes of a complete file by purpose, without headers, as its evaluator states."""
+    return {name: int(size) for name, size in model.size_bytes.items() if name != "headers"}
 
 
 class _Graph:

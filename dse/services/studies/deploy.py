@@ -16,6 +16,7 @@ from dse.core.values import Value
 from dse.errors import StorageError, StudyError, nearest
 from dse.evaluation.bound_evaluator import Bound
 from dse.interop.deployment.deployed_files import PURPOSES, DeployedFiles
+from dse.interop.deployment.onnx_file import TARGET as ONNX
 from dse.interop.deployment.targets import TARGETS, target_of
 from dse.protocols import DeployedModel, DeployedTensor, HasDeployedModel, Quantization
 from dse.report.json.atomic_file import write_whole
@@ -109,6 +110,11 @@ def deploy_trial(
     trial = choose_trial(study, number)
     with private_environment():
         model = _deployed_model(bound, trial)
+        if not model.tensors and to != ONNX:
+            raise StudyError(
+                f"the evaluator {bound.name!r} gives an ONNX file, which --to {to} cannot hold",
+                hint=f"--to {ONNX}",
+            )
         encoded = target.write(model)
     return Deployment(
         study=study.name,

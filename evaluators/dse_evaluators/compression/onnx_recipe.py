@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from dse.core.values import Value
 from dse.errors import SpecError
@@ -16,7 +16,7 @@ RUNTIME = (WHOLE, DYNAMIC, STATIC)
 
 OPERATORS: Mapping[str, tuple[str, ...] | None] = {
     "convolutions": ("Conv",),
-    "products": ("Conv", "MatMul"),
+    "products": ("Conv", "MatMul", "Gemm"),
     "all": None,
 }
 """ONNX operators to quantize; ``None`` means every operator that onnxruntime can quantize."""
@@ -52,14 +52,21 @@ class OnnxRecipe:
     optimization: str = "all"
 
     @property
-    def key(self) -> str:
-        """Cache key: the settings that the quantized file depends on, as text."""
-        parts = [self.runtime_format]
-        if self.runtime_format in {DYNAMIC, STATIC}:
-            parts += [self.operators, "channel" if self.per_channel else "tensor"]
-        if self.runtime_format == STATIC:
-            parts.append(self.calibration)
-        return " ".join(parts)
+    def of_file(self) -> OnnxRecipe:
+        """Settings that the quantized file depends on; the others are at their defaults."""
+        form = self.runtime_format
+        if form == STATIC:
+            return replace(self, optimization=OnnxRecipe().optimization)
+        if form == DYNAMIC:
+            return OnnxRecipe(
+                runtime_format=form, operators=self.operators, per_channel=self.per_channel
+            )
+        return OnnxRecipe(runtime_format=form)
+
+    @property
+    def optimization_level(self) -> str:
+        """Name in onnxruntime of the graph optimization level."""
+        return OPTIMIZATIONS[self.optimization]
 
 
 KNOBS: tuple[str, ...] = tuple(field.name for field in fields(OnnxRecipe))

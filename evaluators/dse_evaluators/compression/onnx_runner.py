@@ -1,37 +1,25 @@
-"""ONNX file of a model: its quantization, cached on disk, and its measurement."""
+"""Measurement of an ONNX file that onnxruntime quantizes and runs."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import logging
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.compression.onnx_recipe import (
-    CALIBRATIONS,
-    DYNAMIC,
-    OPERATORS,
-    OPTIMIZATIONS,
-    RUNTIME,
-    WHOLE,
-    OnnxRecipe,
-)
+from dse.errors import DseError, EvaluationError
+from dse_evaluators.compression.onnx_quantization import quantize_file
+from dse_evaluators.compression.onnx_recipe import RUNTIME, WHOLE, OnnxRecipe
 from dse_evaluators.compression.timing import Timing, time_call
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
-from dse_evaluators.workloads.magika import Magika, log_shares, magika
-from dse_evaluators.workloads.magika_files import Tokens
-from dse_evaluators.workloads.onnx_runtime import Session, all_initializers, library
+from dse_evaluators.workloads.models import ModelRef, workload_of
+from dse_evaluators.workloads.onnx_file import Feeds, OnnxFileWorkload
+from dse_evaluators.workloads.onnx_runtime import Session, all_initializers
 from dse_evaluators.workloads.resampling import resample_quality
-from dse_evaluators.workloads.weight_cache import Arrays, folder, load_or_make
 from dse_evaluators.workloads.workload import Split
 
 
@@ -49,11 +37,12 @@ class OnnxMeasurement:
 
 
 def measure_recipe(
-    recipe: OnnxRecipe, timing: Timing, split: Split, *, resampled: bool = False
+    model: ModelRef, recipe: OnnxRecipe, timing: Timing, split: Split, *, resampled: bool = False
 ) -> OnnxMeasurement:
-    """Measure quality, sizes and latency of the magika network with these settings.
+    """Measure quality, sizes and latency of an ONNX file with these settings.
 
     Args:
+        model: the model.
         recipe: the settings.
         timing: the rounds of the latency.
         split: the examples for the quality.
@@ -62,18 +51,19 @@ def measure_recipe(
     Raises:
         PluginError: an asset, onnx or onnxruntime is not installed.
         SpecError: the format is unknown.
-        EvaluationError: the weights cannot be rounded, or onnxruntime cannot run the file.
+        EvaluationError: the weights cannot be rounded, or onnxruntime cannot quantize or run the
+            file.
     """
-    workload = magika()
-    path = file_of(workload, recipe)
-    whole = file_of(workload, OnnxRecipe())
-    level = OPTIMIZATIONS[recipe.optimization]
-    outputs = (_outputs(workload, path, level, split), _outputs(workload, whole, level, split))
-    quality = workload.quality(*outputs, split)
-    resamples = resample_quality(workload, *outputs, split) if resampled else {}
-    model = path.read_bytes()
-    latency_s, error_s = _latency_s(workload, Session(model, level), timing, split)
-    sizes = {"size": float(len(model)), "weight_size": weight_bytes(workload, recipe, model)}
+    workload = onnx_workload(model)
+    small, whole = _outputs(model, recipe, split), _outputs(model, OnnxRecipe(), split)
+    quality = workload.quality(small, whole, split)
+    resamples = resample_quality(workload, small, whole, split) if resampled else {}
+    content = quantized_file(model, recipe)
+    latency_s, error_s = _latency_s(workload, content, recipe, timing, split)
+    sizes = {
+        "size": float(len(content)),
+        "weight_size": weight_bytes(workload, recipe, content),
+    }
     return OnnxMeasurement(
         metrics={**quality, **sizes, "latency": latency_s},
         latency_error_s=error_s,
@@ -81,50 +71,106 @@ def measure_recipe(
     )
 
 
-def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
-    """Return the network's outputs on the examples of a split; cached."""
-    tokens = workload.examples(split).tokens
-    seen = hashlib.sha256(tokens.tobytes()).hexdigest()[:16]
-    shape = (len(tokens), len(workload.parameters["dense.bias"].ravel()))
+def onnx_workload(model: ModelRef) -> OnnxFileWorkload:
+    """Return the workload of a model that is an ONNX file.
 
-    def make() -> Arrays:
-        return {"outputs": log_shares(Session(path.read_bytes(), level), tokens)}
-
-    return load_or_make(f"onnx/{path.stem}-{level}-{seen}", {"outputs": shape}, make)["outputs"]
-
-
-def _latency_s(
-    workload: Magika, session: Session, timing: Timing, split: Split
-) -> tuple[float, float]:
-    """Return the median latency of a call on one thread and its standard error, in seconds."""
-    tokens = np.resize(workload.examples(split).tokens, (timing.batch, workload.width))
-    return time_call(lambda: session.run(tokens), timing)
+    Raises:
+        PluginError: an asset, onnx or onnxruntime is not installed.
+        EvaluationError: the model is no ONNX file, or does not fit its data.
+    """
+    workload = workload_of(model)
+    if not isinstance(workload, OnnxFileWorkload):
+        raise EvaluationError(
+            f"{workload.name} is no ONNX file", hint="write it with torch.onnx.export"
+        )
+    return workload
 
 
-def file_of(workload: Magika, recipe: OnnxRecipe) -> Path:
-    """Return the path of the ONNX file in the cache, building the file if it is missing.
+def quantized_file(model: ModelRef, recipe: OnnxRecipe) -> bytes:
+    """Return a model's ONNX file with these settings; the last few files are kept in memory.
 
     Raises:
         PluginError: onnx or onnxruntime is not installed.
         SpecError: the format is unknown.
-        EvaluationError: the weights cannot be rounded to the format.
+        EvaluationError: the weights cannot be rounded, or onnxruntime cannot quantize the file.
     """
-    path = folder() / "onnx" / f"{workload.name}-{_name(workload, recipe)}.onnx"
-    if not path.is_file():
-        model = _build_model(workload, recipe)
-        with draft(path) as fresh:
-            fresh.write_bytes(model)
-    return path
+    return _quantized_file(model, recipe.of_file)
 
 
-def weight_bytes(workload: Magika, recipe: OnnxRecipe, model: bytes) -> float:
+@lru_cache(maxsize=4)
+def _quantized_file(model: ModelRef, recipe: OnnxRecipe) -> bytes:
+    workload = onnx_workload(model)
+    if recipe.runtime_format == WHOLE:
+        return workload.with_parameters({})
+    if recipe.runtime_format not in RUNTIME:
+        return workload.with_parameters(_round_weights(workload, recipe.runtime_format))
+    whole = workload.with_parameters({})
+    return quantize_file(whole, recipe, lambda: workload.onnx_batches("calibration"))
+
+
+@lru_cache(maxsize=8)
+def _outputs(model: ModelRef, recipe: OnnxRecipe, split: Split) -> Single:
+    """Return the file's outputs on the examples of a split, (n, k).
+
+    Raises:
+        EvaluationError: onnxruntime cannot run the file, or an output is not finite.
+    """
+    workload = onnx_workload(model)
+    session = Session(quantized_file(model, recipe), recipe.optimization_level)
+    batches = workload.onnx_batches(split)
+    tables = [_run(workload, session, feeds)[0] for feeds in batches]
+    found = workload.read_outputs(tables, split)
+    if not np.isfinite(found).all():
+        raise EvaluationError("an output of the quantized model is infinite or not a number")
+    return found
+
+
+def _run(workload: OnnxFileWorkload, session: Session, feeds: Feeds) -> list[Single]:
+    """Return the outputs of a session.
+
+    Raises:
+        EvaluationError: onnxruntime cannot run the file on these inputs.
+    """
+    try:
+        return session.run_named(feeds)
+    except DseError:
+        raise
+    except Exception as error:  # onnxruntime's errors have no class of their own
+        first = str(error).strip().partition("\n")[0]
+        shapes = ", ".join(f"{name} {one.shape}" for name, one in feeds.items())
+        raise EvaluationError(
+            f"{workload.name} does not run on inputs of shape {shapes}: {first:.300}",
+            hint="a model exported with one example needs batch: 1, or a dynamic first axis",
+        ) from error
+
+
+def _latency_s(
+    workload: OnnxFileWorkload, content: bytes, recipe: OnnxRecipe, timing: Timing, split: Split
+) -> tuple[float, float]:
+    """Return the median latency of a call on one thread and its standard error, in seconds."""
+    session = Session(content, recipe.optimization_level)
+    feeds = _first_examples(workload.onnx_batches(split), timing.batch)
+    _run(workload, session, feeds)
+    return time_call(lambda: session.run_named(feeds), timing)
+
+
+def _first_examples(batches: Sequence[Feeds], count: int) -> Feeds:
+    """Return the first examples of some batches, repeated from the first one if there are fewer."""
+    found: dict[str, Any] = {}
+    for name in batches[0]:
+        rows = np.concatenate([one[name] for one in batches[:count]])
+        found[name] = np.resize(rows, (count, *rows.shape[1:]))
+    return found
+
+
+def weight_bytes(workload: OnnxFileWorkload, recipe: OnnxRecipe, content: bytes) -> float:
     """Return the size of all weights in bytes.
 
     For formats of onnxruntime it is the size in the file. onnxruntime cannot read other formats:
     their file has the rounded weights in fp32, and the size is that of the weights packed.
     """
     if recipe.runtime_format in RUNTIME:
-        return float(sum(array.nbytes for array in all_initializers(model).values()))
+        return float(sum(array.nbytes for array in all_initializers(content).values()))
     chosen = format_of(recipe.runtime_format)
     bits = 0
     for name, array in workload.parameters.items():
@@ -133,123 +179,31 @@ def weight_bytes(workload: Magika, recipe: OnnxRecipe, model: bytes) -> float:
     return bits / 8
 
 
-@contextmanager
-def draft(path: Path) -> Iterator[Path]:
-    """Yield a temporary file in the folder of ``path``, renamed to ``path`` when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".draft")
-    os.close(handle)
-    try:
-        yield Path(name)
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
+def bytes_by_purpose(content: bytes) -> dict[str, float]:
+    """Return the bytes of an ONNX file by purpose.
+
+    Integers of 8 bits are codes, and the scales and zero points are named as onnxruntime's
+    quantization names them; all other tensors are unquantized.
+    """
+    sizes = {"codes": 0.0, "scales": 0.0, "unquantized": 0.0}
+    for name, array in all_initializers(content).items():
+        is_scale = name.endswith(("_scale", "_zero_point"))
+        is_code = array.dtype.kind in "iu" and array.itemsize == 1
+        purpose = "scales" if is_scale else "codes" if is_code else "unquantized"
+        sizes[purpose] += array.nbytes
+    return {**sizes, "headers": len(content) - sum(sizes.values())}
 
 
-def _build_model(workload: Magika, recipe: OnnxRecipe) -> bytes:
-    if recipe.runtime_format == WHOLE:
-        return workload.model
-    if recipe.runtime_format not in RUNTIME:
-        return workload.with_parameters(_round_weights(workload, recipe.runtime_format))
-    with tempfile.TemporaryDirectory() as place:
-        whole, small = Path(place) / "whole.onnx", Path(place) / "small.onnx"
-        whole.write_bytes(workload.model)
-        if recipe.runtime_format == DYNAMIC:
-            dynamic(whole, small, recipe)
-        else:
-            static(whole, small, recipe, workload.examples("calibration").tokens)
-        return small.read_bytes()
-
-
-def _round_weights(workload: Magika, text: str) -> dict[str, Single]:
-    """Return the parameters with the layers' weights rounded to the values of a format."""
+def _round_weights(workload: OnnxFileWorkload, text: str) -> Mapping[str, Single]:
+    """Return the layers' weights rounded to the values of a format, by name."""
     chosen = format_of(text)
     return {
-        name: chosen.quantize(array, _inputs(array)) if name in workload.compressible else array
+        name: chosen.quantize(array, _inputs(array))
         for name, array in workload.parameters.items()
+        if name in workload.compressible
     }
 
 
 def _inputs(array: Single) -> tuple[int, ...]:
     """Return the input axes of a layer's weights: all but the first axis, the outputs."""
     return tuple(range(1, np.ndim(array)))
-
-
-def _name(workload: Magika, recipe: OnnxRecipe) -> str:
-    """Return a cache key of everything that the file's content depends on."""
-    versions = [library(name).__version__ for name in ("onnx", "onnxruntime")]
-    digest = hashlib.sha256(f"{recipe.key} {versions}".encode())
-    digest.update(workload.model)
-    digest.update(workload.examples("calibration").tokens.tobytes())
-    return digest.hexdigest()[:16]
-
-
-def dynamic(whole: Path, small: Path, recipe: OnnxRecipe) -> None:
-    """Write the file with int8 weights and with activation scales computed for each input.
-
-    Source:
-        onnxruntime's documentation, Quantize ONNX Models, "Dynamic Quantization".
-    """
-    quantization = library("onnxruntime.quantization")
-    with _quiet():
-        quantization.quantize_dynamic(
-            whole,
-            small,
-            op_types_to_quantize=_operators(recipe),
-            per_channel=recipe.per_channel,
-            weight_type=quantization.QuantType.QInt8,
-        )
-
-
-def static(whole: Path, small: Path, recipe: OnnxRecipe, tokens: Tokens) -> None:
-    """Write the file with int8 weights and activations, and scales from calibration examples.
-
-    Source:
-        Jacob et al., Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-
-        Only Inference, 2018, section 2; onnxruntime's documentation, "Static Quantization" (QDQ).
-    """
-    quantization = library("onnxruntime.quantization")
-    calibration = CALIBRATIONS[recipe.calibration]
-    with _quiet():
-        quantization.quantize_static(
-            whole,
-            small,
-            _Reader(tokens),
-            quant_format=quantization.QuantFormat.QDQ,
-            op_types_to_quantize=_operators(recipe),
-            per_channel=recipe.per_channel,
-            activation_type=quantization.QuantType.QUInt8,
-            weight_type=quantization.QuantType.QInt8,
-            calibrate_method=getattr(quantization.CalibrationMethod, calibration),
-        )
-
-
-class _Reader:
-    """Calibration data reader for onnxruntime that returns one file per call."""
-
-    def __init__(self, tokens: Tokens) -> None:
-        self._rows = iter(tokens)
-
-    def get_next(self) -> dict[str, Tokens] | None:
-        row = next(self._rows, None)
-        return None if row is None else {"bytes": row[None]}
-
-    def __iter__(self) -> Iterator[dict[str, Tokens]]:
-        return iter(self.get_next, None)
-
-
-def _operators(recipe: OnnxRecipe) -> list[str] | None:
-    named = OPERATORS[recipe.operators]
-    return None if named is None else list(named)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress onnxruntime's advice to run shape inference, which it then does by itself."""
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with redirect_stdout(io.StringIO()):
-            yield
-    finally:
-        logging.disable(level)

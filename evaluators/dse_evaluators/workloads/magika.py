@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +42,7 @@ STORED_NAMES: Mapping[str, str] = {
 }
 """Name of each parameter in the published ONNX file, by its name in this workload."""
 
+_INPUT = "bytes"
 _TURNED = ("embed.weight", "dense.weight")  # an ONNX matrix product has (inputs, outputs)
 _LAYER_INPUTS = (f"{_NET}Conv_0/Conv2D__120:0", f"{_NET}LayerNorm_1/AddV2_1:0")
 _TAPS = 5  # kernel width of the convolution
@@ -137,7 +138,18 @@ class Magika:
                 model,
                 {STORED_NAMES[n]: rounded_input(signals, n, axes) for n, axes in windows.items()},
             )
-        return log_shares(graph, self.examples(split).tokens)
+        return self.read_outputs([graph.run_named(one)[0] for one in self.onnx_batches(split)])
+
+    def onnx_batches(self, split: str) -> list[dict[str, Tokens]]:
+        """Return the inputs of the file, one example at a time.
+
+        Dynamic quantization uses one scale for a batch, so the files are not run together.
+        """
+        return [{_INPUT: row[None]} for row in self.examples(split).tokens]
+
+    def read_outputs(self, tables: Sequence[Single], split: str = "") -> Single:  # noqa: ARG002
+        """Return the log probabilities of the types for each file, (n, types)."""
+        return np.log(np.maximum(np.concatenate(tables), np.float32(_LEAST_SHARE)))
 
     def count_examples(self, split: Split) -> int:
         return len(self.examples(split).labels)
@@ -148,15 +160,6 @@ class Magika:
         rows = slice(None) if chosen is None else chosen
         labels = self.examples(split).labels
         return measure_classifier(outputs[rows], reference[rows], labels[rows])
-
-
-def log_shares(session: Session | StagedGraph, tokens: Tokens) -> Single:
-    """Return the log probabilities of the types for each file, (n, types).
-
-    Files are run one at a time, because dynamic quantisation uses one scale for a batch.
-    """
-    shares = np.concatenate([session.run(row[None])[0] for row in tokens])
-    return np.log(np.maximum(shares, np.float32(_LEAST_SHARE)))
 
 
 @cache

@@ -94,8 +94,7 @@ def write_onnx(path: Path, module: nn.Module, example: torch.Tensor, **options: 
             str(path),
             dynamo=False,
             input_names=["x"],
-            dynamic_axes={"x": {0: "n"}},
-            **options,
+            **{"dynamic_axes": {"x": {0: "n"}}, **options},
         )
 
 

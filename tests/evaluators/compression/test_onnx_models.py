@@ -83,11 +83,12 @@ def test_a_format_that_is_none_is_the_fault_of_its_row(measured) -> None:
 
 
 def test_what_a_format_has_no_use_for_makes_no_other_file() -> None:
-    assert OnnxRecipe(calibration="entropy", operators="all").key == OnnxRecipe().key
-    assert (
-        OnnxRecipe(runtime_format="dynamic_int8", calibration="entropy").key
-        == "dynamic_int8 products channel"
-    )
+    assert OnnxRecipe(calibration="entropy", operators="all").of_file == OnnxRecipe().of_file
+    dynamic = OnnxRecipe(runtime_format="dynamic_int8", operators="all")
+    other = OnnxRecipe(runtime_format="dynamic_int8", operators="all", calibration="entropy")
+    assert dynamic.of_file == other.of_file != OnnxRecipe(runtime_format="dynamic_int8").of_file
+    static = OnnxRecipe(runtime_format="static_int8", calibration="entropy", optimization="none")
+    assert static.of_file == OnnxRecipe(runtime_format="static_int8", calibration="entropy")
 
 
 @pytest.mark.parametrize(

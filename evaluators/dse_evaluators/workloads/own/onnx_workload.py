@@ -71,6 +71,15 @@ class OnnxWorkload:
         """Return the model as an ONNX file, with an initializer for each parameter, by its name."""
         return self._file.content_by_outputs()
 
+    def with_parameters(self, parameters: Parameters) -> bytes:
+        """Return the ONNX file with these parameters in place of its own."""
+        changed = {
+            name: self._turned(name, array)
+            for name, array in parameters.items()
+            if array is not self.parameters[name]
+        }
+        return with_initializers(self._content, changed)
+
     def calibration(self) -> Mapping[str, Single]:
         layers = {
             name: uses[0]
@@ -97,12 +106,7 @@ class OnnxWorkload:
                 f"the keys and values of {self.name} cannot be rounded: onnxruntime computes them",
                 hint="leave out kv_cache, or name the model as {python: net.py:make}",
             )
-        changed = {
-            name: self._turned(name, array)
-            for name, array in parameters.items()
-            if array is not self.parameters[name]
-        }
-        model = with_initializers(self._content, changed)
+        model = self.with_parameters(parameters)
         rounded, feeds = self._rounded_inputs(signals), self._feeds(split)
         if rounded:  # the batches of a module: formats with one scale for all depend on them
             runs = self._run(StagedGraph(model, rounded), feeds, batch_size(feeds))
@@ -110,7 +114,7 @@ class OnnxWorkload:
             runs = self._run(Session(model), feeds)
         return self.read_outputs(runs[0], split)
 
-    def onnx_batches(self, split: Split) -> list[dict[str, NDArray[Any]]]:
+    def onnx_batches(self, split: str) -> list[dict[str, NDArray[Any]]]:
         """Return the inputs of the graph for the examples of a split, in batches."""
         feeds = self._feeds(split)
         count = len(next(iter(feeds.values())))
