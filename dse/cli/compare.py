@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import JsonOrTableOption, OutputFormat, StorageOption, say, show_json
+from dse.cli.options import (
+    JsonOrTableOption,
+    OutputFormat,
+    StorageOption,
+    names_of_files,
+    say,
+    show_json,
+)
 
 FELL_SHORT = 1
 
@@ -45,6 +52,8 @@ def compare(
         list[str],
         typer.Argument(
             autocompletion=completing.study_names,
+            callback=names_of_files,
+            is_eager=True,
             help="Studies, exported files (.jsonl, .parquet), 'study.*' for all matching names, "
             "or 'name=study-*' to group the matching ones under a name.",
             show_default=False,

@@ -40,10 +40,58 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
+_STORAGES = "dse.storages"
+"""Key in a command's context: storages of the study files that are named in place of studies."""
+
+
+def name_of_file(context: typer.Context, value: str | None) -> str | None:
+    """Return a study's name, or that of a study file; the file's storage becomes the default.
+
+    Raises:
+        SpecError: the file is no study file.
+    """
+    if not (value or "").endswith((".yaml", ".yml")) or not Path(value or "").is_file():
+        return value
+    from dse.errors import SpecError
+    from dse.schema.yaml.files import Files
+
+    content = Files().source(Path(value or "")).value
+    name, storage = content.get("study"), content.get("storage")
+    if not isinstance(name, str):
+        raise SpecError(f"{value} is no study file", hint="study: NAME is missing")
+    context.meta.setdefault(_STORAGES, []).append(storage)
+    return name
+
+
+def names_of_files(context: typer.Context, values: list[str]) -> list[str]:
+    """Return the names of studies, of which some may be given by their files."""
+    return [name_of_file(context, one) or one for one in values]
+
+
+def _storage_of_file(context: typer.Context, value: str | None) -> str | None:
+    """Return the storage, or that of the study files in place of names.
+
+    Raises:
+        StudyError: two files have different storages.
+    """
+    found: list[str | None] = context.meta.get(_STORAGES, [])
+    if value is not None or not found:
+        return value
+    if len(set(found)) > 1:
+        from dse.errors import StudyError
+
+        raise StudyError(
+            "the study files have different storages",
+            hint="name the storage of all studies: --storage URL",
+        )
+    return found[0]
+
+
 StorageOption = Annotated[
     str | None,
     typer.Option(
         "--storage",
+        callback=_storage_of_file,
         envvar="DSE_STORAGE",
         help="URL of the storage of studies, such as sqlite:///dse.db (the default).",
         show_default=False,
@@ -68,7 +116,11 @@ TrustOption = Annotated[
 NameArgument = Annotated[
     str,
     typer.Argument(
-        autocompletion=completing.study_names, help="The study's name.", show_default=False
+        autocompletion=completing.study_names,
+        callback=name_of_file,
+        is_eager=True,
+        help="The study's name, or its file.",
+        show_default=False,
     ),
 ]
 StudyFile = Annotated[

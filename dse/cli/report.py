@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from dse.cli import completion as completing
-from dse.cli.options import JsonOrTableOption, OutputFormat, StorageOption, say, show_json
+from dse.cli.options import (
+    JsonOrTableOption,
+    OutputFormat,
+    StorageOption,
+    names_of_files,
+    say,
+    show_json,
+)
 from dse.report.schemas.pages import WrittenReport
 
 
@@ -17,6 +24,8 @@ def report(
         list[str],
         typer.Argument(
             autocompletion=completing.study_names,
+            callback=names_of_files,
+            is_eager=True,
             help="The study's name; for a comparison, several names as for `dse compare`.",
             show_default=False,
         ),

@@ -18,6 +18,7 @@ from dse.cli.options import (
     OutputOption,
     StorageOption,
     format_of,
+    name_of_file,
     say,
     show,
     show_json,
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
 def status(
     name: Annotated[
         str | None,
-        typer.Argument(autocompletion=completing.study_names, help="A study's name; default: all."),
+        typer.Argument(
+            autocompletion=completing.study_names,
+            callback=name_of_file,
+            is_eager=True,
+            help="A study's name, or its file; default: all.",
+        ),
     ] = None,
     *,
     storage: StorageOption = None,

@@ -15,6 +15,7 @@ from dse.cli.options import (
     OutputFormat,
     StorageOption,
     TrustOption,
+    names_of_files,
     say,
     show_json,
     study_path,
@@ -146,7 +147,11 @@ def merge_studies(
     names: Annotated[
         list[str],
         typer.Argument(
-            autocompletion=completing.study_names, help="Studies of one space.", show_default=False
+            autocompletion=completing.study_names,
+            callback=names_of_files,
+            is_eager=True,
+            help="Studies of one space.",
+            show_default=False,
         ),
     ],
     *,
