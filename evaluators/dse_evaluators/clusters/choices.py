@@ -19,6 +19,9 @@ from dse_evaluators.alike import gather_parts, groups
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, Reading, Readings, one_of
 
+Labels = Mapping[str, Callable[[Any], str]]
+"""By option, the function that returns the name by which a space refers to one of its values."""
+
 MOST_CHOICES = 256
 """Largest number of combinations of chosen options."""
 
@@ -53,7 +56,9 @@ class Choices:
                     every = dict.fromkeys(map(str, (*own.numbers, *one.numbers)))
                     table[name] = one_of(every, own.default)
         table |= {option: one_of(names) for option, names in self.names.items()}
-        return Readings(table, self.first.readings.settled)
+        fixed = [part.readings.settled for part in self.parts.values()]
+        everywhere = {name: one for name, one in fixed[0].items() if all(name in x for x in fixed)}
+        return Readings(table, everywhere)
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -135,9 +140,12 @@ class Choices:
         part = self.parts[key]
         wrong: dict[int, Fault] = {}
         for name, one in part.readings.table.items():
-            if name in part.readings.settled or name not in union:
+            if name not in union:
                 continue
-            known = {value: float(value in _values(one)) for value in union[name].numbers}
+            own = _values(one)
+            if name in part.readings.settled:
+                own = (part.readings.settled[name],)
+            known = {value: float(value in own) for value in union[name].numbers}
             rows = np.flatnonzero(batch.lookup(name, known, 1.0) == 0.0)
             for row in rows.tolist():
                 reason = f"{', '.join(key)}: {name} cannot be {batch[name][row]}"
@@ -154,9 +162,7 @@ def _values(one: Reading) -> Collection[Value]:
     return one.numbers if isinstance(one, ChoiceInput) else ()
 
 
-def choices_of(
-    evaluator: DeclaredEvaluator, labels: Mapping[str, Callable[[Any], str]]
-) -> Choices | None:
+def choices_of(evaluator: DeclaredEvaluator, labels: Labels) -> Choices | None:
     """Return the evaluators of all combinations of options given as lists, or ``None``.
 
     The result is ``None`` if no option is given as a list.

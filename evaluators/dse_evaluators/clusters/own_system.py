@@ -29,8 +29,9 @@ SystemOption = str | Mapping[str, Any]
 """Value of an option ``system``: a name, a path, or ``{like: NAME, nodes: 4, ...}``."""
 
 DeviceOption = str | Mapping[str, Any]
-"""Value of an option ``device``: a name, or ``{like: NAME, memory: 96 GB, ...}``."""
+"""Value of an option ``device``: a name, a path, or ``{like: NAME, memory: 96 GB, ...}``."""
 
+_NAME = "name"
 _TINY = 1e-12
 
 _NETWORK = {
@@ -68,7 +69,7 @@ def device_from(value: object, option: str = "device") -> Device:
         value: a name of ``devices.csv``; the path of a YAML file, such as ``dse calibrate devices``
             writes; or a mapping ``{like: NAME, memory: 96 GB, ...}`` of the figures that differ.
             The result keeps the constants measured on the named device, unless the mapping has
-            others.
+            others. The key ``name`` is the device's name in a space, and no figure.
         option: name of the option, for messages.
 
     Raises:
@@ -80,7 +81,8 @@ def device_from(value: object, option: str = "device") -> Device:
         if isinstance(value, Mapping):
             if "like" not in value:
                 raise SpecError("a device has no key 'like'", hint="{like: h100-sxm, ...}")
-            return devices_of({"device": value})["device"]
+            figures = {key: one for key, one in value.items() if key != _NAME}
+            return devices_of({"device": figures})["device"]
     except SpecError as error:
         problem = error.problem.replace("platform 'device'", "a device")
         raise SpecError(problem, hint=error.hint, part=[option]) from error
@@ -95,6 +97,24 @@ def label_of_system(value: object) -> str:
         value: a name, the path of a YAML file, or a mapping with the key ``like``.
     """
     return system_from(value).name
+
+
+def label_of_device(value: object) -> str:
+    """Return the name of a device that an option names, as a space refers to it.
+
+    It is the built-in name, the name of the file without its ending, or the key ``name`` of a
+    mapping, or else its key ``like``.
+
+    Args:
+        value: a name, the path of a YAML file, or a mapping with the key ``like``.
+
+    Raises:
+        SpecError: the name, the file or a key is unknown, or a figure is not positive.
+    """
+    device = device_from(value)
+    if isinstance(value, Mapping):
+        return str(value.get(_NAME, device.name))
+    return Path(value).stem if isinstance(value, str) and is_path(value) else device.name
 
 
 def system_edition(value: object) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from dse.core.batch import Batch
 from dse.core.metric import Metrics
+from dse.errors import SpecError
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.apex.apex_plan import (
@@ -25,14 +27,35 @@ from dse_evaluators.clusters.apex.stage import (
     load_efficiency,
 )
 from dse_evaluators.clusters.apex.trace_simulation import run
-from dse_evaluators.clusters.apex.traces import at_rate, trace
+from dse_evaluators.clusters.apex.traces import (
+    RECORDED_PER_S,
+    hash_trace,
+    label_of_trace,
+    recorded_rate,
+    scale_arrivals,
+    trace,
+    workloads,
+)
+from dse_evaluators.clusters.choices import Labels
+from dse_evaluators.clusters.chosen_options import ChosenOptions
 from dse_evaluators.clusters.collectives import CollectiveConstants
-from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.clusters.own_system import (
+    DeviceOption,
+    device_from,
+    label_of_device,
+    system_edition,
+)
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
-from dse_evaluators.readings import flag, look_up_row, number
-from dse_evaluators.workloads.transformer_configs import PLAIN_TRANSFORMERS
+from dse_evaluators.readings import flag, number
+from dse_evaluators.workloads.model_source import (
+    ModelOption,
+    edition_of_models,
+    label_of_model,
+    plain_transformer_of,
+)
 
 _FFN_MODES = ("tp", "ep")
+_RATE = NumberInput(1e-6, 1e9, "1/s", default=RECORDED_PER_S)
 
 _READINGS: Mapping[str, Reading] = {
     "ffn_mode": one_of(_FFN_MODES, "tp"),
@@ -45,7 +68,7 @@ _READINGS: Mapping[str, Reading] = {
     "ffn_replicas": NumberInput(1, 1e6, default=1.0, whole=True),
     "max_batch": NumberInput(1, 1e6, default=1e6, whole=True),
     "clock": NumberInput(0, 1e11, "Hz", default=0.0),
-    "rate": NumberInput(1e-6, 1e9, "1/s", default=0.5),
+    "rate": _RATE,
     "link_bandwidth": NumberInput(0, 1e15, "B/s", default=0.0),
     "link_latency": NumberInput(0, 1.0, "s", default=25e-6),
 }
@@ -55,7 +78,7 @@ _BETWEEN = CollectiveConstants(latency_s=30e-6, bytes_per_s=45e9, pipelining=0.0
 
 
 class Apex(
-    DeclaredEvaluator,
+    ChosenOptions,
     reads=_READINGS,
     provides=METRICS,
     version="1",
@@ -72,10 +95,13 @@ class Apex(
     experts also reads ffn_mode: with ``ep``, devices hold whole experts.
 
     Args:
-        model: a name of ``workloads.transformer_configs``.
-        workload: name of a trace.
+        model: a name of ``workloads.transformer_configs``, a config.json, ``{like: llama3-70b,
+            layers: 40}``, or a list of these from which each design chooses.
+        workload: name of a shipped trace, or a CSV file with the columns arrival [s], prompt and
+            answer [tokens], of which each design may choose one from a list.
         requests: number of the trace's first requests to serve; 0: all.
-        device: a name of ``devices.csv`` whose clock and fabric are known.
+        device: a name of ``devices.csv`` whose clock and fabric are known, ``{like: h100-sxm,
+            memory: 96 GB}``, a YAML file, or a list of these.
         node_devices: devices of a node.
         memory: bytes of one device; by default those of its data sheet.
         host: whether the fitted host time per step and per sequence is added.
@@ -86,7 +112,7 @@ class Apex(
         devices: number of devices, all of which every plan uses.
         max_batch: sequences of a micro-batch on one attention replica.
         clock: clock of the devices; 0: the highest.
-        rate: arrivals of requests.
+        rate: arrivals of requests; by default those of the trace.
         link_bandwidth: bandwidth of all links within a node; 0: the measured links.
         link_latency: latency of all links within a node, if ``link_bandwidth`` is not 0.
 
@@ -114,10 +140,17 @@ class Apex(
         holds the fitted constants.
     """
 
-    model: str = "llama3-70b"
-    workload: str = "lmsys"
+    user_options: ClassVar[Sequence[str]] = ("model", "workload", "device")
+    choosable: ClassVar[Labels] = {
+        "model": label_of_model,
+        "workload": label_of_trace,
+        "device": label_of_device,
+    }
+
+    model: ModelOption | Sequence[ModelOption] = "llama3-70b"
+    workload: str | list[str] = "lmsys"
     requests: int = 0
-    device: str = "h100-sxm"
+    device: DeviceOption | Sequence[DeviceOption] = "h100-sxm"
     node_devices: int = 8
     memory: float | str | None = None
     host: bool = True
@@ -132,12 +165,19 @@ class Apex(
     link_bandwidth: float | str | None = None
     link_latency: float | str | None = None
 
-    def __post_init__(self) -> None:
+    def prepare(self) -> None:
         number(1, 1e6, whole=True)("node_devices", self.node_devices)
         number(0, 1e9, whole=True)("requests", self.requests)
-        self._model = look_up_row("model", self.model, PLAIN_TRANSFORMERS)
-        self._machine = DvfsDevice.of(self.device)
+        self._model = plain_transformer_of(self.model, "clusters.apex")
+        self._machine = DvfsDevice.of(device_from(self.device))
+        if not isinstance(self.workload, str):
+            hint = f"a path, or {', '.join(workloads())}"
+            raise SpecError(f"workload cannot be {self.workload!r}", hint=hint, part=["workload"])
         self._requests = trace(self.workload, self.requests)
+        self._recorded_per_s = recorded_rate(self.workload, self._requests)
+        version = edition_of_models(type(self).version, self.model)
+        editions = system_edition(self.device), hash_trace(self.workload, self._requests)
+        self.version = "-".join(filter(None, (version, *editions)))
         self._longest = max(one.prompt + one.answer for one in self._requests)
         memory = self._machine.device.dram_bytes if self.memory is None else self.memory
         self._memory_bytes = amount("memory", memory, "B")
@@ -148,11 +188,12 @@ class Apex(
         own = load_efficiency()
         self._efficiency = own if self.host else replace(own, step_s=0.0, sequence_s=0.0)
         clock = NumberInput(0, self._machine.highest_hz, "Hz", default=0.0)
-        readings = Readings.of({**_READINGS, "clock": clock}, self)
+        rate = _RATE._replace(default=self._recorded_per_s)
+        readings = Readings.of({**_READINGS, "clock": clock, "rate": rate}, self)
         dense = {"ffn_mode": "tp"} if self._model.experts == 1 else {}
         self.declare(readings.fixed(dense))
 
-    def evaluate(self, batch: Batch) -> Metrics:
+    def evaluate_options(self, batch: Batch) -> Metrics:
         """Return the metrics of n serving plans, each simulated separately."""
         return row_by_row(self._readings.rows(batch), self.provides, self._row)
 
@@ -176,7 +217,11 @@ class Apex(
             efficiency=self._efficiency,
             fabric=self._fabric(inputs),
         )
-        ran = run(stage, at_rate(self._requests, inputs["rate"]), int(inputs["max_batch"]))
+        ran = run(
+            stage,
+            scale_arrivals(self._requests, inputs["rate"] / self._recorded_per_s),
+            int(inputs["max_batch"]),
+        )
         judged = self._is_validated(plan, inputs, clock_hz) and ran.most_texts <= JUDGED_TEXTS
         return {
             **outcome(plan, ran, self._machine, clock_hz, self._promise),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse_evaluators.accelerators.devices.devices import Device, device_of, highest_clock_of
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.devices import Device, highest_clock_of
 from dse_evaluators.accelerators.devices.gpu_power import power_of
 from dse_evaluators.clusters.apex.stage import DeviceRates
 
@@ -34,13 +35,18 @@ class DvfsDevice:
     highest_hz: float
 
     @staticmethod
-    def of(name: str) -> DvfsDevice:
-        """Return the device with this name.
+    def of(device: Device) -> DvfsDevice:
+        """Return a device with its highest clock.
 
         Raises:
-            SpecError: the name is unknown, or its clock is not listed.
+            SpecError: the clock of the device, or its fabric within a node, is not listed.
         """
-        return DvfsDevice(device=device_of(name), highest_hz=highest_clock_of(name))
+        highest_hz = highest_clock_of(device.name)
+        if device.name not in FABRICS:
+            raise SpecError(
+                f"no fabric of {device.name} was measured", hint=nearest(device.name, FABRICS)
+            )
+        return DvfsDevice(device=device, highest_hz=highest_hz)
 
     @property
     def fabric(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,10 +11,12 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Ints
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.accelerators.devices.calibrations import has_calibration
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import ROWS
+from dse_evaluators.clusters.choices import Labels
+from dse_evaluators.clusters.chosen_options import ChosenOptions
 from dse_evaluators.clusters.length_aware.pace import Home
 from dse_evaluators.clusters.length_aware.reserved_batching import (
     PARTS,
@@ -25,9 +28,20 @@ from dse_evaluators.clusters.length_aware.reserved_batching import (
     guess_lengths,
     texts_of,
 )
-from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.reading_table import NumberInput, Reading, one_of
+from dse_evaluators.clusters.own_system import (
+    DeviceOption,
+    device_from,
+    label_of_device,
+    system_edition,
+)
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import number
+from dse_evaluators.workloads.model_source import (
+    ModelOption,
+    edition_of_models,
+    label_of_model,
+    plain_transformer_of,
+)
 from dse_evaluators.workloads.transformer_configs import PLAIN_TRANSFORMERS
 
 POLICIES = ("worst-case", "guessed", "known")
@@ -65,10 +79,9 @@ _READINGS: Mapping[str, Reading] = {
     "boundaries": one_of(BOUNDARIES, BOUNDARIES[0]),
     "preemption": one_of(PREEMPTIONS, PREEMPTIONS[0]),
 }
-_MODELS = tuple(PLAIN_TRANSFORMERS.values())
 
 
-class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
+class LengthAwareBatching(ChosenOptions, reads=_READINGS, provides=_METRICS, version="1"):
     """Stepwise simulation of an LLM server that reserves KV cache for each sequence.
 
     ``worst-case`` reserves the longest length for every sequence, ``guessed`` the bucket that a
@@ -79,7 +92,11 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
     see the same sequences.
 
     Args:
-        device: a name of ``devices.csv`` with a measured bf16 calibration.
+        model: a name of ``workloads.transformer_configs``, a config.json, ``{like: opt-30b, layers:
+            40}``, or a list of these from which each design chooses; by default the designs choose
+            among the names.
+        device: a name of ``devices.csv`` with a measured bf16 calibration, ``{like: a100-sxm-80gb,
+            memory: 40 GB}``, a YAML file of ``dse calibrate devices``, or a list of these.
         median, spread: of the lognormal output tokens of a sequence; they are assumed.
         longest: most output tokens; longer sequences are cut.
         prompt: tokens of each prompt.
@@ -116,7 +133,10 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
         SpecError: an option is out of range, or the device has no measured bf16 calibration.
     """
 
-    device: str = "a100-sxm-80gb"
+    user_options: ClassVar[Sequence[str]] = ("model", "device")
+    choosable: ClassVar[Labels] = {"model": label_of_model, "device": label_of_device}
+
+    device: DeviceOption | Sequence[DeviceOption] = "a100-sxm-80gb"
     median: float = 58.0
     spread: float = 1.0
     longest: int = 2000
@@ -127,19 +147,21 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
     kept_share: float = 0.95
     host_bandwidth: float | str = 25e9
     seed: int = 0
-    model: str | None = None
+    model: ModelOption | Sequence[ModelOption] | None = None
     devices: int | None = None
     cache_bits: float | None = None
     accuracy: float | None = None
 
-    def __post_init__(self) -> None:
-        device_of(self.device)
-        if (self.device, "bf16") not in ROWS:
+    def prepare(self) -> None:
+        self._device = device_from(self.device)
+        name = self._device.name
+        if (name, "bf16") not in ROWS and not has_calibration(self._device, "bf16"):
             measured = [name for name, form in ROWS if form == "bf16"]
             raise SpecError(
-                f"{self.device} has no measured bf16 calibration",
-                hint=nearest(self.device, measured),
+                f"{name} has no measured bf16 calibration", hint=nearest(name, measured)
             )
+        version = edition_of_models(type(self).version, self.model)
+        self.version = "-".join(filter(None, (version, system_edition(self.device))))
         for name, high in (("longest", 1e6), ("texts", 1e6), ("look_ahead", 1e6)):
             number(1, high, whole=True)(name, getattr(self, name))
         number(0, 1e6, whole=True)("prompt", self.prompt)
@@ -156,9 +178,16 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
             longest=self.longest,
             seed=self.seed,
         )
-        super().__post_init__()
+        self._models = dict(PLAIN_TRANSFORMERS)
+        given = {name: value for name, value in vars(self).items() if name in _READINGS}
+        if self.model is not None:
+            model = plain_transformer_of(self.model, "clusters.length-aware-batching")
+            self._models = {model.name: model}
+            given["model"] = model.name
+        readings = Readings({**_READINGS, "model": one_of(self._models)})
+        self.declare(readings.fixed({name: one for name, one in given.items() if one is not None}))
 
-    def evaluate(self, batch: Batch) -> Metrics:
+    def evaluate_options(self, batch: Batch) -> Metrics:
         """Return the throughput, latency and memory metrics of n servers."""
         return row_by_row(self._readings.rows(batch), self.provides, self._one)
 
@@ -188,8 +217,8 @@ class LengthAwareBatching(DeclaredEvaluator, reads=_READINGS, provides=_METRICS,
 
     def _home(self, inputs: Mapping[str, float]) -> Home:
         return Home(
-            model=_MODELS[int(inputs["model"])],
-            device=self.device,
+            model=tuple(self._models.values())[int(inputs["model"])],
+            device=self._device,
             devices=int(inputs["devices"]),
             cache_bits=inputs["cache_bits"],
             launch_s=self._launch_s,

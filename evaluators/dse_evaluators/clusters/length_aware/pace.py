@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.chips import ROWS
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.clusters.chips import chip_of
 from dse_evaluators.clusters.training.device_memory import block_weights
 from dse_evaluators.workloads.transformer_configs import Transformer
 
@@ -61,7 +61,7 @@ class Home:
     """
 
     model: Transformer
-    device: str
+    device: Device
     devices: int
     cache_bits: float
     launch_s: float
@@ -89,7 +89,7 @@ class Home:
     @property
     def memory_bytes(self) -> float:
         """Memory of all devices that weights and KV cache may use."""
-        return self.devices * self.kept_share * device_of(self.device).dram_bytes
+        return self.devices * self.kept_share * self.device.dram_bytes
 
     @property
     def room(self) -> int:
@@ -99,9 +99,9 @@ class Home:
     @property
     def pace(self) -> DecodingTimeModel:
         """Decoding time model at the device's measured GEMM and memory rates."""
-        device, measured = device_of(self.device), ROWS[self.device, "bf16"]
-        read = self.devices * device.dram_bytes_per_s * measured.memory_share
-        rate = self.devices * device.flops_per_s["bf16"] * measured.compute_share
+        device, measured = self.device, chip_of(self.device, "bf16").constants
+        read = self.devices * device.dram_bytes_per_s * float(measured.memory_share)
+        rate = self.devices * device.flops_per_s["bf16"] * float(measured.compute_share)
         return DecodingTimeModel(
             weights_s=self.weight_bytes / read,
             token_read_s=self.token_bytes / read,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
+from dse_evaluators.clusters.choices import Labels
+from dse_evaluators.clusters.chosen_options import ChosenOptions
 from dse_evaluators.clusters.offload.data_placement import (
     OVERLAPS,
     PLACES,
@@ -28,9 +31,13 @@ from dse_evaluators.clusters.offload.offload_operations import (
 )
 from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_nvme, states
 from dse_evaluators.clusters.offload.rooms import first_broken, room
-from dse_evaluators.clusters.own_system import DeviceOption, device_from, system_edition
+from dse_evaluators.clusters.own_system import (
+    DeviceOption,
+    device_from,
+    label_of_device,
+    system_edition,
+)
 from dse_evaluators.clusters.rules import Rule
-from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, one_of
 from dse_evaluators.readings import number
 
@@ -91,9 +98,7 @@ _WORDS: Mapping[str, Reading] = {
 }
 
 
-class Offload(
-    DeclaredEvaluator, reads={**_PLAN, **_NODE, **_WORDS}, provides=_METRICS, version="1"
-):
+class Offload(ChosenOptions, reads={**_PLAN, **_NODE, **_WORDS}, provides=_METRICS, version="1"):
     """Time, memory, traffic and cost of a training step on one GPU, its host and its disks.
 
     ``throughput`` is in tokens per second; ``model_rate`` and ``utilization`` count the model's
@@ -105,7 +110,8 @@ class Offload(
     ``wire_format``; its effect on quality is not modelled.
 
     Args:
-        device: a name of ``accelerators.devices``, or ``{like: rtx-4090, memory: 48 GB}``.
+        device: a name of ``accelerators.devices``, ``{like: rtx-4090, memory: 48 GB}``, a YAML
+            file, or a list of these from which each design chooses.
         number_format: number format of the GEMMs.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
         reserve: share of the GPU's memory that is kept free.
@@ -143,7 +149,10 @@ class Offload(
         Rajbhandari et al., ZeRO-Infinity, 2021; Liao et al., Fuyou, 2024.
     """
 
-    device: DeviceOption = "rtx-4090"
+    user_options: ClassVar[Sequence[str]] = ("device",)
+    choosable: ClassVar[Labels] = {"device": label_of_device}
+
+    device: DeviceOption | Sequence[DeviceOption] = "rtx-4090"
     number_format: str = "fp16"
     compute_share: float = 0.9
     reserve: float = 0.06
@@ -166,7 +175,7 @@ class Offload(
     ssd_capacity: float | str | None = None
     ssd_endurance: float | str | None = None
 
-    def __post_init__(self) -> None:
+    def prepare(self) -> None:
         number(1e-6, 1.0)("compute_share", self.compute_share)
         number(0.0, 0.99)("reserve", self.reserve)
         self._device = device_from(self.device)
@@ -179,9 +188,9 @@ class Offload(
                 hint=nearest(self.number_format, rates),
             )
         self._prices = NodePrices.of(self.prices)
-        super().__post_init__()
+        super().prepare()
 
-    def evaluate(self, batch: Batch) -> Metrics:
+    def evaluate_options(self, batch: Batch) -> Metrics:
         """Return time, memory, traffic and cost of n training plans."""
         columns = self._readings.columns(batch)
         plan, node = _plan(batch, columns), self._node(columns)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.clusters.choices import Labels
+from dse_evaluators.clusters.chosen_options import ChosenOptions
 from dse_evaluators.clusters.offload.data_placement import WIRES
 from dse_evaluators.clusters.offload.rooms import first_broken, room
 from dse_evaluators.clusters.offload.zeroth_order_time import (
@@ -23,7 +25,12 @@ from dse_evaluators.clusters.offload.zeroth_order_time import (
     gpu_parts,
     total_s,
 )
-from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.clusters.own_system import (
+    DeviceOption,
+    device_from,
+    label_of_device,
+    system_edition,
+)
 from dse_evaluators.reading_table import ChoiceInput, Flag, NumberInput, Reading, one_of
 from dse_evaluators.readings import number
 
@@ -64,7 +71,7 @@ _READINGS: Mapping[str, Reading] = {
 
 
 class ZerothOrder(
-    DeclaredEvaluator,
+    ChosenOptions,
     reads=_READINGS,
     provides=_METRICS,
     version="1",
@@ -83,7 +90,8 @@ class ZerothOrder(
     vocabularies, widths or number formats, and models that stay on the GPU.
 
     Args:
-        device: a name of ``accelerators.devices``.
+        device: a name of ``accelerators.devices``, ``{like: rtx-4090, memory: 48 GB}``, a YAML
+            file, or a list of these from which each design chooses.
         number_format: number format of the GEMMs and of weights on the GPU: fp32, tf32, bf16 or
             fp16.
         compute_share: share of the data sheet's rate that GEMMs reach: assumed.
@@ -114,7 +122,10 @@ class ZerothOrder(
         Limited GPU Memory, 2025.
     """
 
-    device: str = "a100-sxm-80gb"
+    user_options: ClassVar[Sequence[str]] = ("device",)
+    choosable: ClassVar[Labels] = {"device": label_of_device}
+
+    device: DeviceOption | Sequence[DeviceOption] = "a100-sxm-80gb"
     number_format: str = "fp16"
     compute_share: float = 0.5
     layers: float | None = None
@@ -126,20 +137,22 @@ class ZerothOrder(
     pcie_bandwidth: float | str | None = None
     host_memory: float | str | None = None
 
-    def __post_init__(self) -> None:
+    def prepare(self) -> None:
         number(1e-6, 1.0)("compute_share", self.compute_share)
-        self._device = device_of(self.device)
+        self._device = device_from(self.device)
+        edition = system_edition(self.device)
+        self.version = "-".join(filter(None, (type(self).version, edition)))
         rates = [name for name in _WORDS if name in self._device.flops_per_s]
         if self.number_format not in rates:
             raise SpecError(
-                f"{self.device} has no rate in {self.number_format!r}",
+                f"{self._device.name} has no rate in {self.number_format!r}",
                 hint=nearest(self.number_format, rates),
             )
         self._dram_bytes = self._device.dram_bytes
         self._word_bytes = _WORDS[self.number_format]
-        super().__post_init__()
+        super().prepare()
 
-    def evaluate(self, batch: Batch) -> Metrics:
+    def evaluate_options(self, batch: Batch) -> Metrics:
         """Return time and memory of n fine-tuning steps, arrays (n,) by name, and faults."""
         columns = self._readings.columns(batch)
         blocks = self._blocks(batch, columns)

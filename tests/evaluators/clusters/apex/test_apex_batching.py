@@ -16,7 +16,7 @@ from dse_evaluators.clusters.apex.batching import Costs, play
 from dse_evaluators.clusters.apex.lane import Lane, LaneLimits
 from dse_evaluators.clusters.apex.stage import ApexFabric, DeviceRates, Efficiency, PipelineStage
 from dse_evaluators.clusters.apex.trace_simulation import run
-from dse_evaluators.clusters.apex.traces import TraceRequest, at_rate, trace, workloads
+from dse_evaluators.clusters.apex.traces import TraceRequest, scale_arrivals, trace, workloads
 from dse_evaluators.clusters.collectives import CollectiveConstants
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
@@ -149,7 +149,7 @@ def test_prompts_of_more_than_65536_tokens_do_not_share_a_step():
 @pytest.mark.parametrize("workload", workloads())
 def test_recorded_requests_come_in_order_and_stretch_with_the_rate(workload: str):
     told = trace(workload)
-    slow = at_rate(told, 0.25)
+    slow = scale_arrivals(told, 0.5)
     arrivals = np.array([one.arrival_s for one in told])
     assert (np.diff(arrivals) >= 0.0).all()
     assert [one.arrival_s for one in slow] == [2.0 * one.arrival_s for one in told]

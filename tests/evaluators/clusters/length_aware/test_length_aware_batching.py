@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
+from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.length_aware.length_aware_batching import LengthAwareBatching
 from dse_evaluators.clusters.length_aware.pace import DecodingTimeModel, Home
 from dse_evaluators.clusters.length_aware.reserved_batching import (
@@ -52,7 +53,7 @@ def told(design, **options):
 def home(model, devices=1, cache_bits=16.0):
     return Home(
         model=TRANSFORMERS[model],
-        device="a100-sxm-80gb",
+        device=device_of("a100-sxm-80gb"),
         devices=devices,
         cache_bits=cache_bits,
         launch_s=2e-3,
