@@ -16,7 +16,8 @@ from dse_evaluators.declared_evaluator import DeclaredEvaluator
 class ChosenOptions(DeclaredEvaluator, reads={}, provides=(), version="1"):
     """Base class of evaluators whose options may be lists; such an option is an input of the space.
 
-    A subclass overrides :meth:`prepare` and :meth:`evaluate_options`, which only see single values.
+    A subclass overrides :meth:`prepare`, :meth:`evaluate_options` and, where its inputs depend on
+    each other, :meth:`check_options`. These methods see single values only.
 
     Attributes:
         choosable: the options that may be lists, with the functions that name their values.
@@ -29,6 +30,7 @@ class ChosenOptions(DeclaredEvaluator, reads={}, provides=(), version="1"):
         if self._choices is None:
             self.prepare()
             return
+        self.absent_metrics = self._choices.absent_metrics
         self.declare(self._choices.readings)
         self.provides, self.version = self._choices.metrics, self._choices.version
 
@@ -40,6 +42,15 @@ class ChosenOptions(DeclaredEvaluator, reads={}, provides=(), version="1"):
         super().check_values(values)
         if self._choices is not None:
             self._choices.check_values(values)
+        else:
+            self.check_options(values)
+
+    def check_options(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Check the values that a space allows for the inputs beyond their ranges, if need be.
+
+        Raises:
+            SpecError: a value is invalid.
+        """
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, each with the options that it chooses."""

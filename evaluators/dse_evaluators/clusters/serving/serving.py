@@ -18,7 +18,8 @@ from dse_evaluators.accelerators.devices.devices import DEVICES, Device
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.carbon.grids import GRIDS
-from dse_evaluators.clusters.choices import choices_of
+from dse_evaluators.clusters.choices import Labels
+from dse_evaluators.clusters.chosen_options import ChosenOptions
 from dse_evaluators.clusters.own_system import (
     DeviceOption,
     SystemOption,
@@ -44,7 +45,6 @@ from dse_evaluators.clusters.serving.serving_plan import (
     plans,
 )
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep, price_among
-from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Readings, one_of
 from dse_evaluators.readings import number
 from dse_evaluators.workloads.model_source import (
@@ -76,7 +76,7 @@ _METRICS = (
 
 
 class Serving(
-    DeclaredEvaluator,
+    ChosenOptions,
     reads=READINGS,
     provides=_METRICS,
     version="6",
@@ -165,6 +165,7 @@ class Serving(
     """
 
     user_options: ClassVar[Sequence[str]] = ("model", "draft_model", "system")
+    choosable: ClassVar[Labels] = {"model": label_of_model, "system": label_of_system}
     former_metrics: ClassVar[Mapping[str, str]] = {"first_token": "ttft"}
 
     model: ModelOption | Sequence[ModelOption]
@@ -185,13 +186,7 @@ class Serving(
     lifetime: float | str = "5 yr"
     embodied_kg: float = EMBODIED_KG
 
-    def __post_init__(self) -> None:
-        self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
-        if self._choices is not None:
-            self.absent_metrics = self._choices.absent_metrics
-            self.declare(self._choices.readings)
-            self.provides, self.version = self._choices.metrics, self._choices.version
-            return
+    def prepare(self) -> None:
         editions = (system_edition(self.system), system_edition(self.device))
         version = edition_of_models(type(self).version, self.model, self.draft_model)
         self.version = "-".join([version, *filter(None, editions)])
@@ -222,7 +217,6 @@ class Serving(
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         if self._choices is not None:
             super().check_values(values)
-            self._choices.check_values(values)
             return
         services = self._fleet.services
         devices = [] if self.device is not None else list(map(str, values.get("device", ())))
@@ -238,10 +232,8 @@ class Serving(
             for text in asked - {SAME}:
                 rate_of(next(iter(services.values())).device, SPELLINGS[text])
 
-    def evaluate(self, batch: Batch) -> Metrics:
+    def evaluate_options(self, batch: Batch) -> Metrics:
         """Return the metrics of n serving plans as arrays (n,) by name, and their faults."""
-        if self._choices is not None:
-            return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:

@@ -13,7 +13,8 @@ from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.alike import evaluate_distinct, gather_parts, groups
 from dse_evaluators.amounts import amount
-from dse_evaluators.clusters.choices import choices_of
+from dse_evaluators.clusters.choices import Labels
+from dse_evaluators.clusters.chosen_options import ChosenOptions
 from dse_evaluators.clusters.own_system import (
     DeviceOption,
     SystemOption,
@@ -32,7 +33,6 @@ from dse_evaluators.clusters.simulator.request_metrics import FORMER_METRICS, ME
 from dse_evaluators.clusters.simulator.server_settings import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
 from dse_evaluators.clusters.simulator.traffic import Lengths, RequestTrace, draw_traffic, trace
-from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, Readings, one_of
 from dse_evaluators.readings import number, word
 from dse_evaluators.workloads.model_source import (
@@ -76,7 +76,7 @@ _LOADS: Mapping[str, dict[str, Reading]] = {
 
 
 class ServingSimulator(
-    DeclaredEvaluator,
+    ChosenOptions,
     reads=_READINGS,
     provides=_METRICS,
     version="2",
@@ -156,6 +156,7 @@ class ServingSimulator(
     """
 
     user_options: ClassVar[Sequence[str]] = ("model", "system")
+    choosable: ClassVar[Labels] = {"model": label_of_model, "system": label_of_system}
     former_metrics: ClassVar[Mapping[str, str]] = FORMER_METRICS
     former_options: ClassVar[Mapping[str, str]] = {
         "first_token_limit": "ttft_limit",
@@ -192,12 +193,7 @@ class ServingSimulator(
     grid: str = "usa"
     pue: float = 1.1
 
-    def __post_init__(self) -> None:
-        self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
-        if self._choices is not None:
-            self.declare(self._choices.readings)
-            self.provides, self.version = self._choices.metrics, self._choices.version
-            return
+    def prepare(self) -> None:
         _check(self)
         self._model = transformer_of(self.model)
         editions = (system_edition(self.system), system_edition(self.device))
@@ -216,21 +212,15 @@ class ServingSimulator(
         metrics = (*_METRICS, COST) if priced else _METRICS
         self.provides = {metric.name: metric for metric in metrics}
 
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        super().check_values(values)
-        if self._choices is not None:
-            self._choices.check_values(values)
-            return
+    def check_options(self, values: Mapping[str, Sequence[Value]]) -> None:
         check_expert_formats(self._model, values)
         for name in values.get("device", ()) if self.device is None else self._sites:
             asked = (*values.get("weight_format", ()), *values.get("expert_format", ()))
             formats = [SPELLINGS[value] for value in asked if value != SAME]
             self._sites[str(name)].check_formats(formats)
 
-    def evaluate(self, batch: Batch) -> Metrics:
+    def evaluate_options(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs as arrays (n,) by name, with faults if infeasible."""
-        if self._choices is not None:
-            return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:

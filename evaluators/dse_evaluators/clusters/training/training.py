@@ -10,12 +10,12 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
-from dse.core.values import Value
 from dse.protocols import CalibrationResult, ModelError
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import chip_of, chips_of
-from dse_evaluators.clusters.choices import choices_of
+from dse_evaluators.clusters.choices import Labels
+from dse_evaluators.clusters.chosen_options import ChosenOptions
 from dse_evaluators.clusters.own_system import (
     SystemOption,
     label_of_system,
@@ -35,7 +35,6 @@ from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.training.training_plan import TrainingJob, TrainingPlan, spread
 from dse_evaluators.clusters.training.training_plan_rules import infeasible
 from dse_evaluators.clusters.upkeep import Upkeep, price_among
-from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, Readings
 from dse_evaluators.readings import number
 from dse_evaluators.workloads.model_source import (
@@ -47,7 +46,7 @@ from dse_evaluators.workloads.model_source import (
 
 
 class Training(
-    DeclaredEvaluator,
+    ChosenOptions,
     reads=READINGS,
     provides=(),
     version="5",
@@ -121,6 +120,7 @@ class Training(
     """
 
     user_options: ClassVar[Sequence[str]] = ("model", "system")
+    choosable: ClassVar[Labels] = {"model": label_of_model, "system": label_of_system}
 
     model: ModelOption | Sequence[ModelOption]
     system: SystemOption | Sequence[SystemOption] = "h100-dgx"
@@ -141,13 +141,7 @@ class Training(
     pue: float = 1.1
     tokens: float | str | None = None
 
-    def __post_init__(self) -> None:
-        self._choices = choices_of(self, {"model": label_of_model, "system": label_of_system})
-        if self._choices is not None:
-            self.absent_metrics = self._choices.absent_metrics
-            self.declare(self._choices.readings)
-            self.provides, self.version = self._choices.metrics, self._choices.version
-            return
+    def prepare(self) -> None:
         self.version = edition_of_models(type(self).version, self.model)
         self.version = "-".join(filter(None, (self.version, system_edition(self.system))))
         number(1.0, 1e6)("imbalance", self.imbalance)
@@ -179,15 +173,8 @@ class Training(
         fixed = {} if self.global_batch is None else {"global_batch": self.global_batch}
         self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(fixed))
 
-    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        super().check_values(values)
-        if self._choices is not None:
-            self._choices.check_values(values)
-
-    def evaluate(self, batch: Batch) -> Metrics:
+    def evaluate_options(self, batch: Batch) -> Metrics:
         """Return the metrics of n training plans as arrays (n,) by name, and their faults."""
-        if self._choices is not None:
-            return self._choices.evaluate(batch)
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
