@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import ceil, log2
@@ -17,7 +17,6 @@ from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.alike import row_by_row
 from dse_evaluators.counts import check_count
-from dse_evaluators.csv_records import read_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.private_inference.lookup_trace import (
     MOVIELENS,
@@ -25,10 +24,8 @@ from dse_evaluators.private_inference.lookup_trace import (
     read_trace,
     recovered_share,
 )
-from dse_evaluators.reading_table import NumberInput, Reading, one_of
-
-_DEVICES = ("v100", "cpu-32-threads")
-_PRFS = ("aes128", "salsa20", "chacha20")
+from dse_evaluators.private_inference.retrieval_rates import PUBLISHED_RATES, rate_at, read_rates
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
 
 INPUTS: Mapping[str, Reading] = {
     "hot_share": NumberInput(0, 1, default=0.0),
@@ -36,8 +33,8 @@ INPUTS: Mapping[str, Reading] = {
     "cold_queries": NumberInput(0, 256, default=1, whole=True),
     "bins": NumberInput(1, 256, default=1, whole=True),
     "neighbours": NumberInput(0, 5, default=0, whole=True),
-    "device": one_of(_DEVICES, "v100"),
-    "prf": one_of(_PRFS, "aes128"),
+    "device": one_of(("v100", "cpu-32-threads"), "v100"),
+    "prf": one_of(("aes128", "salsa20", "chacha20"), "aes128"),
 }
 METRICS = (
     Metric(name="recovered", goal="maximize"),
@@ -66,6 +63,9 @@ class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versio
         sessions: largest number of inferences on which a design is evaluated.
         table_entries: number of entries of the deployed table, for rates and traffic; by default
             the number of entries of the trace.
+        rates: CSV file of rates that you measured, with the columns ``device``, ``prf``,
+            ``entries`` (of the table) and ``rate_per_s`` (queries per second), whose devices and
+            functions replace the published ones.
 
     Inputs:
         hot_share: share of the entries that the hot part holds.
@@ -73,8 +73,8 @@ class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versio
         cold_queries: queries to each bin of the cold part.
         bins: bins of each part.
         neighbours: number of entries, often looked up together, that are stored with each entry.
-        device, prf: device and pseudorandom function of the published rates; the CPU has rates of
-            ``aes128`` alone.
+        device, prf: device and pseudorandom function of the rates. Of the published ones, the CPU
+            has rates of ``aes128`` alone.
 
     Limits:
         Rates were published for one batch size, and are interpolated between table sizes. Latency
@@ -111,13 +111,14 @@ class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versio
         PluginError: a count is invalid, or the asset is not installed.
     """
 
-    user_options: ClassVar[Sequence[str]] = ("trace",)
+    user_options: ClassVar[Sequence[str]] = ("trace", "rates")
 
     trace: str = MOVIELENS
     lookups: int = 12
     entry_bytes: int = 256
     sessions: int = 400
     table_entries: int | None = None
+    rates: str | None = None
     device: str | None = None
     prf: str | None = None
 
@@ -129,7 +130,20 @@ class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versio
         if self.trace != MOVIELENS and not Path(self.trace).is_file():
             hint = f"a CSV file with the columns user and item, or {MOVIELENS}"
             raise SpecError(f"there is no file {self.trace}", hint=hint, part=["trace"])
-        super().__post_init__()
+        self._rates = read_rates(PUBLISHED_RATES if self.rates is None else Path(self.rates))
+        self._devices = tuple(dict.fromkeys(device for device, _ in self._rates))
+        self._prfs = tuple(dict.fromkeys(prf for _, prf in self._rates))
+        choices = {"device": one_of(self._devices, self._devices[0])}
+        choices["prf"] = one_of(self._prfs, self._prfs[0])
+        self.declare(Readings.of({**INPUTS, **choices}, self))
+        self.version = "-".join(filter(None, (type(self).version, self._edition())))
+
+    def _edition(self) -> str:
+        """Return a hash of the user's rates, or an empty text for the published ones."""
+        if self.rates is None:
+            return ""
+        rows = {key: rows.tolist() for key, rows in self._rates.items()}
+        return hashlib.sha256(repr(rows).encode()).hexdigest()[:12]
 
     @cached_property
     def _trace(self) -> LookupTrace:
@@ -150,9 +164,10 @@ class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versio
             for part, count in zip(parts, queries, strict=True)
             if len(part) and count
         ]
-        rates = _rates().get((_DEVICES[int(design["device"])], _PRFS[int(design["prf"])]))
+        pair = self._devices[int(design["device"])], self._prfs[int(design["prf"])]
+        rates = self._rates.get(pair)
         if rates is None:
-            return "the CPU has published rates of aes128 alone"
+            return f"{pair[0]} has no rates of {pair[1]}"
         if not tables:
             return "no table has a query"
         if queries[1] == 0:
@@ -174,30 +189,10 @@ class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versio
             evaluations += count * entries
             key_bytes = ceil(16 * 4 * log2(size))
             traffic += count * bins * (key_bytes + self.entry_bytes * (1 + near))
-            seconds += count * bins / _rate_at(size, rates)
+            seconds += count * bins / rate_at(size, rates)
         return {
             "evaluations": evaluations,
             "traffic": traffic,
             "computation_gain": self.lookups * trace.entries * scale / evaluations,
             "throughput": 1.0 / seconds,
         }
-
-
-def _rates() -> Mapping[tuple[str, str], Floats]:
-    """Return the published rates by device and function: entries and queries per second, (r, 2)."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for row in read_rows(Path(__file__).with_name("retrieval_rates.csv")):
-        key = row["device"], row["prf"]
-        found[key].append((float(row["entries"]), float(row["rate_per_s"])))
-    return {key: np.array(rows) for key, rows in found.items()}
-
-
-def _rate_at(entries: float, rates: Floats) -> float:
-    """Return the queries per second at a table size, interpolated linearly in logarithms.
-
-    Above the largest published size, the time of a query is proportional to the size.
-    """
-    sizes, known = rates[:, 0], rates[:, 1]
-    if entries > sizes[-1]:
-        return float(known[-1] * sizes[-1] / entries)
-    return float(np.exp(np.interp(np.log(entries), np.log(sizes), np.log(known))))

@@ -11,6 +11,7 @@ from typing import Any
 from dse.errors import SpecError, nearest
 from dse_evaluators.workloads.model_config import read_config
 from dse_evaluators.workloads.transformer_configs import (
+    PLAIN_TRANSFORMERS,
     STATE_KINDS,
     TRANSFORMERS,
     Transformer,
@@ -84,6 +85,31 @@ def plain_transformer_of(value: object, evaluator: str, option: str = "model") -
         hint = "it has equal layers with full attention; clusters.serving has the other kinds"
         raise SpecError(problem, hint=hint, part=[option])
     return model
+
+
+def plain_transformers_of(
+    value: object, evaluator: str, option: str = "model"
+) -> Mapping[str, Transformer]:
+    """Return the language models among which designs choose, by name.
+
+    Args:
+        value: a value of the option, as for :func:`transformer_of`; a list of such values; or
+            ``None`` for all built-in models with equal layers.
+        evaluator: name of the evaluator, for messages.
+        option: name of the option, for messages.
+
+    Raises:
+        SpecError: a value is invalid, the list is empty, or two models have one name.
+    """
+    if value is None:
+        return PLAIN_TRANSFORMERS
+    some = value if isinstance(value, list | tuple) else [value]
+    models = [plain_transformer_of(one, evaluator, option) for one in some]
+    found = {model.name: model for model in models}
+    if not models or len(found) < len(models):
+        problem = f"{option} has two models of one name" if models else f"{option} is empty"
+        raise SpecError(problem, hint="models with names of their own", part=[option])
+    return found
 
 
 def label_of_model(value: object) -> str:

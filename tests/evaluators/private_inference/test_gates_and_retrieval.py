@@ -72,3 +72,43 @@ def test_row_that_is_no_number_is_named_by_its_line(tmp_path):
     with pytest.raises(SpecError, match="whole numbers") as caught:
         PrivateRetrieval(trace=str(file)).evaluate(Batch.of([{"bins": 1}]))
     assert caught.value.where == f"{file}:3"
+
+
+LOOKUPS = "user,item\n1,1\n1,2\n2,1\n2,3\n3,1\n3,2\n4,3\n4,1\n"
+
+
+def test_rates_of_the_user_replace_the_published_ones(tmp_path):
+    (tmp_path / "trace.csv").write_text(LOOKUPS)
+    rates = tmp_path / "rates.csv"
+    rates.write_text(
+        "device,prf,entries,rate_per_s\nphone,aes,100,50\nphone,aes,400,10\ntablet,sha,100,80\n"
+    )
+    given = {"trace": str(tmp_path / "trace.csv"), "lookups": 2}
+    own = PrivateRetrieval(**given, rates=str(rates), table_entries=200)
+    designs = [{"device": "phone", "prf": "aes"}, {"device": "tablet", "prf": "aes"}]
+    found = own.evaluate(Batch.of([{"hot_share": 0.0, **one} for one in designs]))
+    assert found.columns["throughput"][0] == pytest.approx((50 * 10) ** 0.5)
+    assert found.faults[1].reason == "tablet has no rates of aes"
+    assert own.version != PrivateRetrieval(**given).version
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "device,prf,entries,rate\nphone,aes,100,50\n",
+            "rates.csv:1: there is no column rate_per_s",
+        ),
+        (
+            "device,prf,entries,rate_per_s\nphone,aes,100,fast\n",
+            "rates.csv:2: rate_per_s is 'fast'",
+        ),
+        ("device,prf,entries,rate_per_s\np,a,9,1\np,a,9,2\n", "rates.csv:3: a second rate"),
+        ("device,prf,entries,rate_per_s\n", "rates.csv has no rates"),
+    ],
+)
+def test_rates_that_cannot_be_read_are_named_by_their_line(tmp_path, text, problem):
+    (tmp_path / "trace.csv").write_text(LOOKUPS)
+    (tmp_path / "rates.csv").write_text(text)
+    with pytest.raises(SpecError, match=problem):
+        PrivateRetrieval(trace=str(tmp_path / "trace.csv"), rates=str(tmp_path / "rates.csv"))

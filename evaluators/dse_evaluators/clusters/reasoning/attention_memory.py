@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.reading_table import NumberInput, Reading, one_of
+from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
+from dse_evaluators.workloads.model_source import (
+    ModelOption,
+    edition_of_models,
+    plain_transformers_of,
+)
 from dse_evaluators.workloads.parameter_count import (
     cached_elements,
     count_parameters,
@@ -53,8 +59,12 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
     key and a value for each head (multi-head attention) divided by ``cache``, ``weight_ratio`` the
     weights in 16 bits divided by the weights in this format.
 
+    Args:
+        model: a config.json, ``{like: llama3-8b, kv_heads: 4}``, a name of
+            ``workloads.transformer_configs``, or a list of these, from which each design chooses;
+            by default all names whose layers are alike.
+
     Inputs:
-        model: a model of ``workloads.transformer_configs`` whose layers are alike.
         attention: ``own``, that of the model; ``mha``, ``gqa`` with ``groups``, ``mqa`` or ``mla``.
         groups: heads of keys and values of ``gqa``; they divide the heads of the model.
         latent: width of the latent vector of ``mla``.
@@ -75,7 +85,8 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
         times less memory in 4 bits with groups of 128, are those in print.
 
     Example:
-        parameters: {model: [llama2-7b], attention: [mha, gqa, mqa, mla], weight_bits: [4, 16]}
+        options: {model: [llama2-7b, {like: llama2-7b, name: deeper, layers: 48}]}
+        parameters: {model: [llama2-7b, deeper], attention: [mha, gqa, mqa, mla]}
 
     Source:
         Yuan et al.: EfficientLLM, 2025, compares these; read in a summary, not in print.
@@ -83,6 +94,9 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
         DeepSeek-V2, 2024, table 1 (MLA).
     """
 
+    user_options: ClassVar[Sequence[str]] = ("model",)
+
+    model: ModelOption | Sequence[ModelOption] | None = None
     groups: int | None = None
     latent: int | None = None
     rotary: int | None = None
@@ -91,18 +105,26 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
     context: int | None = None
     sequences: int | None = None
 
+    def __post_init__(self) -> None:
+        self._models = plain_transformers_of(self.model, "clusters.efficiency")
+        listed = self.model if isinstance(self.model, list | tuple) else None
+        self.version = edition_of_models(type(self).version, *(listed or [self.model]))
+        given = {name: value for name, value in vars(self).items() if name in _INPUTS}
+        fixed = self.model is not None and listed is None
+        given["model"] = next(iter(self._models)) if fixed else None
+        readings = Readings({**_INPUTS, "model": one_of(self._models)})
+        self.declare(readings.fixed({name: one for name, one in given.items() if one is not None}))
+
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
         """Return the memory of n designs; groups that do not divide the heads are infeasible."""
-        names = list(PLAIN_TRANSFORMERS)
+        models = list(self._models.values())
         keys = ("model", "attention", "groups", "latent", "rotary")
         kinds, place = np.unique(
             np.stack([inputs[name] for name in keys]), axis=1, return_inverse=True
         )
         elements, full, weights = np.array(
             [
-                _count(
-                    PLAIN_TRANSFORMERS[names[int(model)]], ATTENTIONS[int(kind)], *map(int, rest)
-                )
+                _count(models[int(model)], ATTENTIONS[int(kind)], *map(int, rest))
                 for model, kind, *rest in kinds.T.tolist()
             ]
         )[place.ravel()].T
@@ -120,7 +142,7 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
             "cache_ratio": full * 2.0 / per_token,
             "weight_ratio": weights * 2.0 / stored,
         }
-        heads = np.array([PLAIN_TRANSFORMERS[name].heads for name in names], dtype=np.float64)
+        heads = np.array([model.heads for model in models], dtype=np.float64)
         own = heads[inputs["model"].astype(np.int64)]
         grouped = inputs["attention"] == ATTENTIONS.index("gqa")
         faults = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dse.core.batch import Batch
+from dse.errors import SpecError
 from dse_evaluators.clusters.reasoning.attention_memory import MemoryEfficiency
 
 
@@ -46,3 +49,30 @@ def test_groups_that_do_not_divide_the_heads_have_a_reason():
         Batch.of([{"model": "llama2-7b", "attention": "gqa", "groups": 7}])
     )
     assert found.faults[0].reason == "7 groups do not divide 32 heads"
+
+
+def test_models_of_the_user_are_chosen_by_their_names(tmp_path):
+    (tmp_path / "mine").mkdir()
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 2048,
+        "intermediate_size": 5632,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "num_hidden_layers": 22,
+        "vocab_size": 32000,
+    }
+    path = tmp_path / "mine" / "config.json"
+    path.write_text(json.dumps(config))
+    wide = {"like": "llama2-7b", "name": "grouped", "kv_heads": 8}
+    listed = MemoryEfficiency(model=["llama2-7b", wide, str(path)])
+    names = ["llama2-7b", "grouped", "mine"]
+    designs = [{"model": name, "attention": "own", "weight_bits": 16} for name in names]
+    cache = listed.evaluate(Batch.of(designs)).columns["cache_per_token"]
+    assert cache.tolist() == [2 * 32 * 32 * 128 * 2, 2 * 32 * 8 * 128 * 2, 2 * 22 * 4 * 64 * 2]
+    alone = MemoryEfficiency(model=str(path))
+    assert "model" not in alone.reads
+    assert alone.version != MemoryEfficiency().version
+    with pytest.raises(SpecError, match="two models of one name"):
+        MemoryEfficiency(model=["llama2-7b", {"like": "llama2-7b", "layers": 8}])
