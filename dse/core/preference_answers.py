@@ -80,7 +80,7 @@ class Steering:
     """Recorded request of a user to steer the search from trial number ``first`` on.
 
     With preference answers, the search stays near the favourite design that the answers imply;
-    without answers, it approaches the whole Pareto front.
+    without answers, it approaches the complete Pareto front.
     """
 
     first: int

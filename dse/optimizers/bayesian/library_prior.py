@@ -109,7 +109,7 @@ class LibraryMean:
         return LibraryMean(problem, names, found) if found else None
 
     def members(self, batch: Batch) -> Floats:
-        """Return the normal score of each design's loss as each member predicts it, (n, k)."""
+        """Return the normal scores of n designs' losses as predicted by k studies, (n, k)."""
         levels = find_levels(encoded(self._problem.space, batch, self._names), self._owners)
         return np.column_stack([model.predict(levels) for model in self._models])
 

@@ -49,9 +49,7 @@ Options = Callable[[EvaluatorSpec], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Bindings:
-    """Evaluators of a study with inputs bound to parameters and metrics, by scenario.
-
-    A scenario that changes an evaluator adds a copy of it.
+    """Evaluators of a study with inputs bound to its parameters, one copy per scenario.
 
     ``known`` has the units of all names. ``all`` is true where every evaluator of the study is
     valid.

@@ -155,7 +155,7 @@ class Sections:
         return FormulaParser(scenarios=self.cast.scenarios, baselines=self.baselines)
 
     def question(self) -> Question:
-        """Parse the objectives, constraints, reference point, budget, claims and ladders."""
+        """Return the parsed objectives, constraints, reference point, budget and claims."""
         objectives, limits = self._objectives(), self._limits()
         if not self.stored:  # a stored study must stay readable
             check_units(self.spec, self.source, self.mistakes, objectives)
