@@ -58,7 +58,7 @@ class UndecidedRegion:
 
     @property
     def outline(self) -> Floats:
-        """Polygon around the region, (n, 2): the optimistic front, and back along the found one."""
+        """Polygon around the region, (n, 2): the optimistic front, then the found one."""
         there = _staircase(self.optimistic, self.corner)
         return np.vstack([there, _staircase(self.found, self.corner)[::-1]])
 

@@ -35,7 +35,7 @@ class DvfsDevice:
 
     @staticmethod
     def of(name: str) -> DvfsDevice:
-        """Return the device with this name.
+        """Return the device with dynamic voltage and frequency scaling of this name.
 
         Raises:
             SpecError: the name is unknown, or its clock is not listed.
@@ -51,7 +51,7 @@ class DvfsDevice:
         return power_of(self.device, "bf16").idle_w
 
     def rates(self, clock_hz: float) -> DeviceRates:
-        """Return the peak rates at a clock; GEMMs scale with the clock, memory less."""
+        """Return a device's peak rates at a clock; GEMMs scale with the clock, memory less."""
         share = clock_hz / self.highest_hz
         memory = min(1.0, _MEMORY_LEAST + _MEMORY_SLOPE * share)
         return DeviceRates(

@@ -16,7 +16,7 @@ RECORDED_PER_S = 0.5
 
 
 class TraceRequest(NamedTuple):
-    """Request of a trace; lengths are in tokens."""
+    """Request of a trace: its arrival, and the lengths of prompt and answer in tokens."""
 
     arrival_s: float
     prompt: int
