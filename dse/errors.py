@@ -37,7 +37,7 @@ class DseError(Exception):
         self.part = tuple(part)
 
     def at(self, where: str) -> DseError:
-        """Return the same error with the location ``where``."""
+        """Return the same error with a location, such as ``file:line``."""
         return type(self)(self.problem, where=where, hint=self.hint, part=self.part)
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class SpecError(DseError):
 class SpecErrors(DseError):  # noqa: N818 - it is several errors
     """Several errors raised as one, such as every :class:`SpecError` of one file.
 
-    ``unchecked`` are the parts that could not be checked because of these errors, each by its
+    ``unchecked`` are the sections that could not be checked because of these errors, each by its
     location or a description.
     """
 
@@ -88,10 +88,10 @@ class SpecErrors(DseError):  # noqa: N818 - it is several errors
 
 
 def unchecked_words(parts: Sequence[str], mistakes: int) -> str:
-    """Return a sentence that lists the parts that errors elsewhere left unchecked.
+    """Return a sentence that lists the sections of a file that errors left unchecked.
 
     Args:
-        parts: the locations or descriptions of the parts.
+        parts: the locations or descriptions of the sections.
         mistakes: the number of errors.
     """
     count = len(parts)
@@ -137,7 +137,7 @@ class StorageError(DseError):
 class StorageUnavailableError(StorageError):
     """Temporary failure of the storage: the same call may succeed later.
 
-    Raised by storages. Whether the call took effect is unknown to the caller.
+    Whether the call took effect is unknown to the caller.
     """
 
 
@@ -175,7 +175,7 @@ def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
 
     A name without dots is also compared with the last part of dotted names: ``time`` suggests
     ``bench.time``. Without a close match, the hint lists all valid names, or the closest of many.
-    It is empty if there are no valid names.
+    The hint is empty if there are no valid names.
 
     Args:
         name: the invalid name, as written.
@@ -204,8 +204,9 @@ def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
 def is_misspelt(written: str, name: str) -> bool:
     """Return whether ``written`` is probably a misspelling of ``name``.
 
-    It is if the edit distance is at most one, or at most a third of the longer name's length, or if
-    it abbreviates the name. A common dotted prefix and the scenario after ``@`` are ignored.
+    A text is a misspelling if the edit distance is at most one, or at most a third of the longer
+    name's length, or if it abbreviates the name. A common dotted prefix and the scenario after
+    ``@`` are ignored.
     """
     one, other = written.lower(), name.lower()
     other = other if "@" in one else other.partition("@")[0]  # ignore the scenario

@@ -42,7 +42,7 @@ def names(group: Group) -> Mapping[str, EntryPoint]:
 
 
 def load(group: Group, name: str) -> Any:
-    """Import the plug-in of this name: a class, or a function in the group ``functions``.
+    """Import a plug-in by name: a class, or a function in the group ``functions``.
 
     Raises:
         PluginError: there is no such plug-in, or importing it failed.

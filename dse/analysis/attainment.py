@@ -15,10 +15,10 @@ MOST_EDGES = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """Corner points of the boundary of the region that at least ``runs`` runs of a group attain.
+    """Attainment surface: boundary of the region that at least ``runs`` runs of a group attain.
 
-    A run attains a point of the objective space if a point of the run's front dominates or equals
-    it.
+    The boundary is given by its corner points. A run attains a point of the objective space if a
+    point of the run's front dominates or equals it.
     """
 
     runs: int
@@ -27,7 +27,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Difference of the empirical attainment functions of two groups of runs, on a grid of cells.
+    """Difference of two groups' empirical attainment functions, on a grid of cells.
 
     ``shares`` holds, for each cell, the fraction of the first group's runs whose front dominates
     the entire cell minus that fraction in the second group. ``across`` and ``up`` are the edges of
@@ -72,10 +72,10 @@ def difference(
     second: Sequence[Floats],  # each (f, 2), minimised
     point: Floats,  # (2,), reference point: the upper bound of the grid
 ) -> Difference | None:
-    """Return the empirical attainment function of the first group minus that of the second.
+    """Return the difference of two groups' empirical attainment functions, first minus second.
 
-    It is evaluated on a grid over the two objectives that ends at the reference point. ``None`` if
-    no front has a point that is better than the reference point in both objectives.
+    The difference is evaluated on a grid over the two objectives that ends at the reference point.
+    ``None`` if no front has a point that is better than the reference point in both objectives.
 
     Source:
         Lopez-Ibanez, Paquete, Stuetzle: Exploratory Analysis of Stochastic Local Search Algorithms
@@ -97,7 +97,7 @@ def slices(
     fronts: Sequence[Floats],  # each (f, 3), minimised
     bound: float,
 ) -> list[Floats]:
-    """Return, per front, the first two losses of points whose third loss is at most ``bound``."""
+    """Return, per front, the first two losses of the points whose third loss is within a bound."""
     return [front[front[:, 2] <= bound][:, :2] for front in fronts]
 
 

@@ -28,7 +28,7 @@ def check_alike(runs: Sequence[Run], *, references: bool, may_differ: Collection
     Args:
         runs: at least one run.
         references: whether the reference points of the hypervolume must be the same, too.
-        may_differ: the parts of the problem (space, evaluators) that are not compared.
+        may_differ: the aspects of the problem (space, evaluators) that are not compared.
 
     Raises:
         StudyError: two runs differ; the hint states the difference.

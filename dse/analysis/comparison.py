@@ -32,8 +32,8 @@ class ComparisonOptions:
     measurements, or trials if nothing was measured. ``at`` is the budget; by default the smallest
     total that any study spent. ``joint_nadir`` replaces the hypervolume's reference point of the
     studies by the worst value of each objective on any final front plus a tenth of its range; it is
-    implied for sweeps that state no reference point. ``may_differ`` lists the parts of the problem
-    that are not compared.
+    implied for sweeps that state no reference point. ``may_differ`` lists the aspects of the
+    problem that are not compared.
     """
 
     over: Currency | None = None

@@ -35,11 +35,11 @@ MOST_COUNTED = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """Level of a factor: a value, a bin from ``value`` to ``to``, or ``None`` for inactive.
+    """Level of a factor (parameter): a value, a range of values, or inactivity.
 
-    A factor is a parameter; in some trials it may be inactive. ``mean`` is the mean of the metric
-    at the level, adjusted for the other parameters; ``trials`` is the number of trials at the
-    level.
+    A range is from ``value`` to ``to``; ``None`` stands for inactivity. ``mean`` is the mean of the
+    metric at the level, adjusted for the other parameters; ``trials`` is the number of trials at
+    the level.
     """
 
     value: Value | None
@@ -65,7 +65,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """Interaction of two parameters; ``share``: fraction of variance beyond main effects."""
+    """Interaction of two parameters in their effect on one metric.
+
+    ``share`` is the fraction of the metric's variance that it explains beyond main effects.
+    """
 
     parameters: tuple[str, str]
     share: float | None

@@ -77,7 +77,7 @@ def find_intervals(
     Args:
         problem: the objectives and limits.
         trials: the designs, all with finite objectives.
-        errors: the errors of the designs' metrics by name, each (n,).
+        errors: model errors of the designs' metrics by name, each (n,).
     """
     names = sorted(problem.asked & errors.keys())
     if not trials or not any(one.expression.names & set(names) for one in problem.objectives):

@@ -102,7 +102,7 @@ def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
 
 
 def weightiest(found: Sequence[Importance]) -> list[str]:
-    """Return parameter names, sorted by their largest importance for any objective, descending."""
+    """Return the parameters' names by decreasing importance, the largest for any objective."""
     most: dict[str, float] = {}
     for one in found:
         for name, share in one.shares:
@@ -218,7 +218,7 @@ def _inputs(problem: Problem, known: Drawn) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Batch of n designs with the values of an objective, in its own unit and sign."""
+    """Sample of n designs with the values of an objective, in its own unit and sign."""
 
     batch: Batch
     values: Floats  # (n,), finite

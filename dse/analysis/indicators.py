@@ -94,8 +94,8 @@ def epsilon(
 ) -> float | None:
     """Return the additive epsilon indicator, with the objectives scaled by the best front's range.
 
-    It is the least amount by which all losses of the front must be lowered for it to weakly
-    dominate the best front; ``None`` if either front is empty.
+    The indicator is the least amount by which all losses of the front must be lowered for it to
+    weakly dominate the best front; ``None`` if either front is empty.
 
     Source:
         Zitzler, Thiele, Laumanns, Fonseca, Grunert da Fonseca: Performance Assessment of
@@ -114,9 +114,10 @@ def r2(
 ) -> float | None:
     """Return the R2 indicator, with the objectives scaled by the best front's range.
 
-    It is the mean over weight vectors of the smallest weighted Chebyshev distance of the front's
-    points from the ideal point of the best front: over all weights for two objectives, over a
-    simplex lattice of at most :data:`LATTICE` weights for more. ``None`` if either front is empty.
+    The indicator is the mean over weight vectors of the smallest weighted Chebyshev distance of the
+    front's points from the ideal point of the best front: over all weights for two objectives, over
+    a simplex lattice of at most :data:`LATTICE` weights for more. ``None`` if either front is
+    empty.
 
     Source:
         Hansen, Jaszkiewicz: Evaluating the Quality of Approximations to the Non-dominated Set,

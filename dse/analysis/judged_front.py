@@ -26,10 +26,11 @@ class JudgedRow:
 
     Args:
         trial: the trial on the front.
-        values: its objectives on the test split, in their own units and signs; NaN if unknown.
-        stderr: their standard errors; 0 for an objective that does not depend on the test split,
-            ``None`` if unknown.
-        feasible: whether it keeps all limits on the test split.
+        values: the trial's objectives on the test split, in their own units and signs; NaN if
+            unknown.
+        stderr: standard errors of the values; 0 for an objective that does not depend on the test
+            split, ``None`` if unknown.
+        feasible: whether the trial keeps all limits on the test split.
         alike: numbers of the other trials that cannot be distinguished from this trial: in each
             objective that depends on the test split they differ by at most two standard errors of
             the difference.
@@ -176,7 +177,7 @@ def _rows(
 def find_alike(
     values: Floats, stderr_of_difference: Callable[[int], Floats], depends: Mask
 ) -> Mask | None:
-    """Return which designs cannot be distinguished, (n, n); ``None`` for too many designs.
+    """Return which pairs of n designs cannot be distinguished, (n, n); ``None`` for many designs.
 
     Args:
         values: the k objectives that have errors, (n, k).

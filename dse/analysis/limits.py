@@ -22,7 +22,7 @@ NEAR = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buys:
-    """Improvement of an objective's best value, from ``now`` to ``then``, if a limit is relaxed.
+    """Improvement of an objective's best value, from ``now`` to ``then``, by relaxing a limit.
 
     ``trial`` is the trial that becomes feasible and attains the new best value.
     """
@@ -35,13 +35,13 @@ class Buys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """Effect of one limit on the finished trials, whose number is ``done``.
+    """Effect of one limit on the finished trials of a study.
 
-    ``broken`` is the number of trials that violate the limit, ``alone`` the number of those that
-    violate no other limit. ``near`` is the number of feasible trials whose distance from violating
-    it, relative to the bound, is at most :data:`NEAR`. ``looser`` lists the improvements of
-    objectives if the bound is relaxed by :data:`LOOSER`, ``without`` the improvements if the limit
-    is removed.
+    ``done`` is the number of finished trials. ``broken`` is the number of trials that violate the
+    limit, ``alone`` the number of those that violate no other limit. ``near`` is the number of
+    feasible trials whose distance from violating it, relative to the bound, is at most
+    :data:`NEAR`. ``looser`` lists the improvements of objectives if the bound is relaxed by
+    :data:`LOOSER`, ``without`` the improvements if the limit is removed.
     """
 
     text: str

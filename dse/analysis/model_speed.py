@@ -14,7 +14,7 @@ _SLOW_S = 0.25
 
 
 def quick(problem: Problem, count: int, most_s: float) -> bool:
-    """Return whether the models evaluate ``count`` designs in at most ``most_s`` seconds.
+    """Return whether models evaluate ``count`` designs in at most ``most_s`` seconds.
 
     The time is extrapolated from probes of a few designs. The result depends on the speed of the
     machine; the values that the models return do not.

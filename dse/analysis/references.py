@@ -79,7 +79,7 @@ class ReferenceSet:
 
     @property
     def percent(self) -> float:
-        """Factor from a hypervolume to percent of that between reference and ideal point."""
+        """Factor from a hypervolume to percent of the volume between reference and ideal point."""
         spans = np.zeros(1)
         if len(self.joint):
             spans = self.scales(self.point) - self.scales(self.joint.min(axis=0))

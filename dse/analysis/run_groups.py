@@ -22,7 +22,7 @@ class RunGroup(NamedTuple):
 
 
 def alone(runs: Sequence[Run]) -> list[RunGroup]:
-    """Return one group per run, with this run as its only member."""
+    """Return one group for each run, with this run as its only member."""
     return [RunGroup(run.name, (run,)) for run in runs]
 
 

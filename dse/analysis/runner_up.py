@@ -31,7 +31,10 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """Compared design with its metrics and losses; ``number`` is its trial's number, if any."""
+    """Design that is compared with another, with its metrics and losses.
+
+    ``number`` is the number of its trial, if it has one.
+    """
 
     design: Design
     metrics: Mapping[str, float]
@@ -41,7 +44,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricContrast:
-    """Values of one metric for the winner and the rival, in the metric's unit."""
+    """Values of one metric for the best design and the runner-up, in the metric's unit."""
 
     metric: str
     winner: float
@@ -49,13 +52,13 @@ class MetricContrast:
 
     @property
     def more(self) -> float:
-        """Rival's value minus the winner's, in the metric's unit; zero if they tie."""
+        """Runner-up's value minus the best design's, in the metric's unit; zero if they tie."""
         return 0.0 if is_tie(self.rival, self.winner) else self.rival - self.winner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Total metric, and the metrics that add up to it, for the winner and the rival."""
+    """Total metric, and the metrics that add up to it, for the best design and the runner-up."""
 
     total: MetricContrast
     parts: tuple[MetricContrast, ...]
@@ -63,10 +66,10 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duel:
-    """Best design for one objective (winner) and the runner-up.
+    """Comparison of the best design for one objective (winner) with the runner-up.
 
-    ``changed`` holds the parameters in which they differ, with both values; ``None`` if a parameter
-    is absent. ``among`` describes the designs among which the runner-up was searched.
+    ``changed`` holds the parameters in which the two designs differ, with both values; ``None`` if
+    a parameter is absent. ``among`` describes the designs among which the runner-up was searched.
     """
 
     place: int
@@ -79,16 +82,16 @@ class Duel:
 
     @property
     def beaten(self) -> bool:
-        """Whether the rival is better than the winner.
+        """Whether the runner-up is better than the best design found.
 
-        The rival is then a modelled design that the study has not tried, or not finished yet.
+        The runner-up is then a modelled design that the study has not tried, or not finished yet.
         """
         mine, theirs = (float(one.losses[self.place]) for one in (self.winner, self.rival))
         return theirs < mine and not is_tie(theirs, mine)
 
 
 def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
-    """Return, per objective, the comparison of its best design with the runner-up, if any.
+    """Compare, for each objective, the best design of the front with the runner-up.
 
     If models without side effects yield all needed metrics, runner-ups are searched among all legal
     designs of a small space or, if the space is large or a model slow, among the neighbours of the

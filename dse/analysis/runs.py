@@ -50,11 +50,11 @@ class Run:
         *,
         swept: bool = False,
     ) -> Run:
-        """Build the columns of a study from its trials.
+        """Return the columns of a study for comparison, computed from its trials.
 
         Args:
             name: name of the study.
-            problem: its problem.
+            problem: the study's problem.
             trials: in the order in which they finished; unfinished ones are ignored.
             price_per_s: dollars per second of evaluation, if the study states a price.
             swept: whether the study is one of a sweep.
@@ -73,7 +73,10 @@ class Run:
         )
 
     def spent(self, currency: Currency) -> Floats:
-        """Return the cumulative amount spent at the end of each trial, (n,), in a currency."""
+        """Return the cumulative amount spent at the end of each trial, (n,).
+
+        The currency is measurements, trials, seconds or dollars.
+        """
         return np.asarray(np.cumsum(self._each(currency)))
 
     def _each(self, currency: Currency) -> Floats:
@@ -95,9 +98,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontHistory:
-    """Growth of a run's front: the trials that entered it (newcomers), in order of time.
+    """Growth of a run's front, as the trials that entered it, in order of finishing.
 
-    A newcomer is a trial that no earlier trial dominates or equals.
+    Such a trial is a newcomer: a trial that no earlier trial dominates or equals.
     """
 
     run: Run
@@ -117,7 +120,7 @@ class FrontHistory:
         return self.front(len(self.rows))
 
     def front(self, arrived: int) -> Floats:
-        """Return the losses of the front formed by the first ``arrived`` newcomers, (f, m)."""
+        """Return the losses of the front after ``arrived`` trials had entered it, (f, m)."""
         known = self.losses[:arrived]
         return np.asarray(known[nondominated(known)])
 
@@ -126,7 +129,7 @@ class FrontHistory:
         currency: Currency,
         budgets: Floats,  # (g,)
     ) -> Ints:
-        """Return how many newcomers had entered the front at each of g spent budgets, (g,)."""
+        """Return how many trials had entered the front at each of g spent budgets, (g,)."""
         finished = np.searchsorted(self.run.spent(currency), budgets, side="right")
         return np.asarray(np.searchsorted(self.rows, finished, side="left"))
 

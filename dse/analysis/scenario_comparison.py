@@ -54,9 +54,9 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """Comparison of scenarios: per objective that depends on them, and the front under each alone.
+    """Comparison of scenarios: best trial per objective, and the front under each scenario alone.
 
-    ``fronts`` holds trial numbers by scenario.
+    ``fronts`` holds the numbers of the trials on the front, by scenario.
     """
 
     weights: Mapping[str, float]

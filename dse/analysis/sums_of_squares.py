@@ -49,7 +49,7 @@ class MainEffect(NamedTuple):
 
 
 class CountedFit:
-    """Least-squares regression of metrics on the main effects of factors.
+    """Least-squares regression of metrics on the main effects of factors (parameters).
 
     Args:
         values: the metrics, (n, m).
@@ -230,7 +230,7 @@ def _sum_explained_squares(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """Parameter as a factor: the index of each trial's level, and each level's value range."""
+    """Parameter as a factor of a regression: each trial's level, and each level's range."""
 
     name: str
     codes: Ints  # (n,)
@@ -244,7 +244,7 @@ class Factor:
 
 
 def factors_of(problem: Problem, trials: Trials) -> list[Factor]:
-    """Return every parameter of the space as a factor with its levels in these trials."""
+    """Return the parameters of the space as factors, with the levels in these trials."""
     found = []
     designs = list(trials.iter_designs())
     for parameter in problem.space.parameters:

@@ -21,7 +21,7 @@ PAUSE_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Evaluations over the working time: the wall-clock time without pauses of the study.
+    """Timeline of a study's evaluations over its working time: wall-clock time without pauses.
 
     ``lanes`` lists (driver, index), where a driver is a process that runs the study and the index
     distinguishes its concurrent evaluations. The arrays have one entry per evaluation; times are in

@@ -25,10 +25,10 @@ from dse.study.stopping_bounds import Bounds
 
 
 class Asking:
-    """Loop of a study in a thread, from which the caller requests designs to measure itself.
+    """Background thread that runs a study whose designs the calling program measures.
 
     Several threads may request designs and report results; requests are served one at a time. Like
-    every driver (process that runs a study), it reserves its running trials until their results are
+    every process that runs a study, it reserves its running trials until their results are
     reported, or until the program ends and they become pending again. Without a budget it continues
     as long as designs are requested. ``reason`` is why the study ended; it is empty while the study
     runs, and after a mere :meth:`close`.
@@ -139,10 +139,10 @@ class Asking:
                 )
 
     def list_unreported(self, asked: Asking) -> list[int]:
-        """Return the driver's unreported trials that only the current thread can report.
+        """Return the unreported trials that only the current thread can report.
 
-        This thread requested them, or the thread that requested them has ended. No new design can
-        be suggested before they are reported.
+        The current thread requested these trials, or the thread that requested them has ended. No
+        new design can be suggested before they are reported.
         """
         if self.ended or self._study.name != asked._study.name:
             return []
@@ -188,7 +188,7 @@ class Asking:
         return stored
 
     def leave(self) -> None:
-        """Stop requesting designs; trials without a reported result will become pending again."""
+        """Stop requesting designs; trials without a reported result become pending again."""
         self._desk.leave()
 
     def close(self) -> None:

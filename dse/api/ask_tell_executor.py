@@ -16,11 +16,11 @@ MOST_WAITING = 64
 
 
 class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
-    """Exception that ends the study's loop if the caller leaves while trials are unreported."""
+    """Exception that ends a study's loop if the caller stops while trials are unreported."""
 
 
 class Desk:
-    """Executor without workers: the caller takes its tasks (trials) and reports their outcomes.
+    """Executor whose evaluations the calling program performs: it takes tasks and reports outcomes.
 
     It has no free capacity unless the caller requests tasks, so that no design is suggested ahead
     of time. For the attribute ``ended`` see :class:`dse.study.loop.Loop`.
@@ -89,7 +89,7 @@ class Desk:
         return frozenset[Part]().union(*open_)
 
     def release(self, inform: Callable[[Task], Task]) -> None:
-        """File each waiting task anew, after ``inform`` has added the metrics reported since."""
+        """Requeue each waiting task, after ``inform`` has added newly reported metrics to it."""
         with self._releasing:
             for number, task in sorted(self.waiting.items()):
                 informed = inform(task)
@@ -103,21 +103,21 @@ class Desk:
                     self.changed.notify_all()
 
     def report_exhaustion(self) -> None:
-        """Record that the loop cannot suggest more designs until another outcome arrives."""
+        """Record that no more designs can be suggested until another outcome is reported."""
         with self.changed:
             self._exhausted = True
             self.changed.notify_all()
 
     @property
     def exhausted(self) -> bool:
-        """Whether the loop can suggest no more designs and has collected every outcome."""
+        """Whether no more designs can be suggested and every outcome has been collected."""
         return self._exhausted and not self._outcomes
 
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
         """Return the reported outcomes; none if the caller requests more tasks in the meantime.
 
-        A request may arrive at any time, also after the loop checked for one; it stays open until
-        :meth:`report_exhaustion`.
+        A request may arrive at any time, also after the loop checked for one; a request stays open
+        until :meth:`report_exhaustion`.
 
         Raises:
             Left: the remaining tasks will not be reported.
@@ -143,7 +143,7 @@ class Desk:
             return brought
 
     def close(self) -> None:
-        """Do nothing: this executor outlives a single loop of the study."""
+        """Do nothing: the executor outlives a single run of the study's loop."""
 
     def want(self, count: int) -> None:
         """Request tasks from the loop until ``count`` can be taken; 0 withdraws the request."""
@@ -167,7 +167,10 @@ class Desk:
             self.changed.notify_all()
 
     def leave(self) -> None:
-        """Stop requesting tasks: the loop ends, with :class:`Left` if tasks are unreported."""
+        """Stop requesting tasks, so that the study's loop ends.
+
+        If tasks are unreported, the loop ends with the exception :class:`Left`.
+        """
         with self.changed:
             if self.tasks:
                 self._left = True

@@ -31,9 +31,9 @@ Values = Mapping[str, Any]
 class Space:
     """Set of legal designs, given by parameters and constraints.
 
-    It is immutable and built when it is first queried. ``document`` is the content of the
+    The object is immutable and built when it is first queried. ``document`` is the content of the
     equivalent space file, ``file`` the path of the file that it was read from, and ``notes`` list
-    the parts of another tool's format that a space file cannot express.
+    the features of another tool's format that a space file cannot express.
 
     Args:
         parameters: domains by name, in the forms of :func:`dse.api.short_forms.domain`: ``{"tile":
@@ -74,7 +74,7 @@ class Space:
 
     @classmethod
     def read(cls, file: str | Path) -> Space:
-        """Return the space of a file; ``library:spaces/...`` is a shipped one.
+        """Return the search space of a YAML file; ``library:spaces/...`` is a shipped example.
 
         Raises:
             SpecError: the file is a study file.
@@ -98,7 +98,7 @@ class Space:
 
         Args:
             file: the path of a JSON file.
-            origin: the tool that wrote it; default: recognized by its keys.
+            origin: the tool that wrote the file; default: recognized by its keys.
 
         Raises:
             SpecError: the file is not in that tool's format, or is contradictory.
@@ -123,13 +123,13 @@ class Space:
 
     @classmethod
     def of(cls, document: Values) -> Space:
-        """Return the space of a mapping with the content of a space file."""
+        """Return the search space that a mapping describes, with the keys of a space file."""
         rest = {key: one for key, one in document.items() if key not in ("space", "parameters")}
         return cls(document.get("parameters", {}), name=document.get("space", UNNAMED), **rest)
 
     @cached_property
     def engine_space(self) -> core.DesignSpace:
-        """Internal space, not checked for a legal design; :meth:`why` explains an empty one."""
+        """Space as the engine uses it, possibly without a legal design; see :meth:`why`."""
         from dse.schema.space.space_loader import space_from, space_of
         from dse.schema.yaml.files import Files
 
@@ -144,7 +144,7 @@ class Space:
 
     @cached_property
     def solved(self) -> core.DesignSpace:
-        """Internal space, checked to have a legal design; SpecError if it has none."""
+        """Space as the engine uses it, checked to have a legal design; SpecError if it has none."""
         from dse.schema.space.space_loader import check_satisfiable
         from dse.schema.yaml.source import shown
 

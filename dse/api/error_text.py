@@ -21,7 +21,7 @@ _IN_PYTHON = (
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Within the block, rewrite the hints of raised errors: Python arguments for CLI options."""
+    """Rewrite the hints of errors raised in the block: Python arguments for CLI options."""
     try:
         yield
     except DseError as error:
@@ -30,7 +30,7 @@ def in_python() -> Iterator[None]:
 
 
 def hint_in_python(hint: str) -> str:
-    """Return the hint with command-line options replaced by Python arguments."""
+    """Return an error's hint with command-line options replaced by Python arguments."""
     for option, argument in _IN_PYTHON:
         hint = hint.replace(option, argument)
     return hint

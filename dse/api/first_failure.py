@@ -41,7 +41,7 @@ class FirstFailure:
         self._known = {trial.number for trial in earlier or ()}
 
     def finished(self, trial: Trial) -> None:
-        """Check a stored trial.
+        """Re-raise the exception of a failed trial if no trial has succeeded so far.
 
         Args:
             trial: the finished trial.

@@ -99,7 +99,7 @@ class Front(Sequence[Trial]):
 
     @property
     def judged(self) -> JudgedFront | None:
-        """Front on the test split, with standard errors; ``None`` if it was not measured there.
+        """Front re-measured on the test split, with standard errors; ``None`` if not measured.
 
         Example:
             ``study.front.judged.by_trial[3].values``

@@ -26,7 +26,7 @@ REPORTED = "told:"
 class FunctionEvaluator(Generic[P, R]):
     """Evaluator that wraps a Python function, with the metrics that it returns.
 
-    It is made by the decorator :func:`evaluator` and callable like the function.
+    The class is used by the decorator :func:`evaluator` and callable like the function.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class FunctionEvaluator(Generic[P, R]):
 
     @property
     def name(self) -> str:
-        """Default name of the evaluator in a study."""
+        """Name of the evaluator in a study, unless the study gives another."""
         return _name(self.function)
 
     @property

@@ -27,7 +27,7 @@ def live_view(
 ) -> None:
     """Serve a web page on which studies can be watched, started, paused and compared.
 
-    It blocks until it is interrupted; in a notebook, run it in a process of its own.
+    The call blocks until it is interrupted; in a notebook, run it in a process of its own.
 
     Example:
         ``live_view("sqlite:///dse.db")``

@@ -44,7 +44,7 @@ def begin_study(
         space: its space.
         evaluators: its evaluators.
         reported: metrics that the program reports, by the name of their evaluator.
-        asked: the other keys of a study file.
+        asked: the other settings, by their keys in a study file.
         storage: the storage or its URL.
 
     Raises:
@@ -109,12 +109,12 @@ def load_study(
     evaluators: Evaluators,
     optimizer: Factory | Optimizer | None = None,
 ) -> engine.StudyEngine:
-    """Return the stored study of that name, with the functions and optimizer of the program.
+    """Return the stored study of that name, with functions and optimizer from the program.
 
     Args:
         name: the study's name.
         storage: a storage or its URL.
-        evaluators: the functions that it was created with.
+        evaluators: the functions with which the study was created.
         optimizer: the class, function or object of its optimizer, if a program defined it.
 
     Raises:

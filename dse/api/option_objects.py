@@ -21,7 +21,7 @@ def name_objects(name: str, entry: Mapping[str, Any]) -> tuple[Mapping[str, Any]
 
     Args:
         name: the evaluator's name in the study.
-        entry: its entry of a study file, with objects as options.
+        entry: the evaluator's entry in a study file, with objects as options.
 
     Returns:
         The entry with strings such as ``given:quality.model``, and the objects by these strings.

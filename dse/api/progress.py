@@ -43,10 +43,10 @@ class ProgressDisplay(Protocol):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
 
     def finished(self, trial: Trial) -> None:
-        """Count a finished trial; called for each one, so it must be cheap."""
+        """Count a finished trial; the method is called for every trial, so it must be fast."""
 
     def searched(self, done: int, total: int) -> None:
-        """Show how many of all legal designs an exact optimizer has searched."""
+        """Show how many of all legal designs an exhaustive search has evaluated."""
 
     def chose(self, words: str) -> None:
         """Show which optimizer ``auto`` has chosen, as stated in ``words``."""
@@ -59,7 +59,7 @@ class ProgressDisplay(Protocol):
 
 
 class ShownRun:
-    """Run of a study with a progress display and a fail-fast check of user functions.
+    """Run of a study with a progress display, which stops at an early error of user functions.
 
     Args:
         study: the study to run.
@@ -135,7 +135,7 @@ def both(
 
 
 class Unseen:
-    """Progress display of a run that shows nothing."""
+    """Progress display that shows nothing."""
 
     def __enter__(self) -> Unseen:
         return self
@@ -154,7 +154,7 @@ class Unseen:
 
 
 class InTerminal:
-    """Terminal panel, as in ``dse run``; occasional lines if the error stream is a file."""
+    """Progress display as a terminal panel; as occasional lines if the error stream is a file."""
 
     def __init__(self, panel: StudyPanel) -> None:
         self._panel = panel
@@ -184,7 +184,7 @@ class InTerminal:
 
 
 class InCell:
-    """Notebook cell that shows a panel; its own thread redraws it without blocking the run."""
+    """Progress display in a notebook cell; its own thread redraws it without blocking the run."""
 
     def __init__(self, panel: StudyPanel) -> None:
         self._cell = Cell()

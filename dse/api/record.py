@@ -61,9 +61,10 @@ class StudyRecord:
         return judged_claims(self._study)
 
     def trust(self) -> Trusted:
-        """Allow an imported study to run; return a mapping with the programs that it ``starts``.
+        """Allow an imported study to run; return the programs that it would start.
 
-        These are the programs and Python functions that running the study calls.
+        The result is a mapping, in which ``starts`` lists the programs and Python functions that
+        running the study calls.
 
         Example:
             ``study.record.trust()["starts"]``

@@ -14,7 +14,7 @@ _R = TypeVar("_R")
 
 
 def renamed_arguments(**present: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Decorate a function so that it also accepts old names of its keyword arguments.
+    """Decorate a function so that it also accepts former names of its keyword arguments.
 
     Args:
         present: the present name of each old name: ``gain="min_improvement"``.

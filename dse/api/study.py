@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 class Study(StudyResults, StudyChoices, StudyDesigns):
     """Named optimization problem with its stored trials; an existing study is continued.
 
-    It is stored in the same storage as by ``dse run``, so that ``dse front NAME``, ``dse report
-    NAME`` and ``dse serve`` show it. Its functions are not stored: any program can read the study,
-    but only a program that passes the same functions can run it. ``ended`` is why the last
+    The study is stored in the same storage as by ``dse run``, so that ``dse front NAME``, ``dse
+    report NAME`` and ``dse serve`` show it. Its functions are not stored: any program can read the
+    study, but only a program that passes the same functions can run it. ``ended`` is why the last
     :meth:`run` or :meth:`ask` found nothing more to do; it is empty while the study continues.
 
     Example:
@@ -158,7 +158,7 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
 
     @property
     def front(self) -> Front:
-        """Pareto front: the non-dominated feasible trials."""
+        """Pareto front of the study: the feasible trials that no other one dominates."""
         from dse.api.front import front_of
 
         return front_of(self.engine)
@@ -223,7 +223,7 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
         return self.ended
 
     def stop(self) -> bool:
-        """End a run of this object: running evaluations are completed, and nothing more is begun.
+        """Stop the running :meth:`run`: evaluations in progress are completed, none is begun.
 
         A callback such as ``on_finished`` may call it, and so may another thread. ``run`` then
         returns ``stopped by the program``; call it again to continue.
@@ -239,11 +239,11 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
     def ask(self, count: int = 1, *, wait: bool = False) -> list[Trial]:
         """Return designs for the caller to measure, stored as running trials.
 
-        It returns at least one; fewer than ``count`` if the budget is nearly used up, or if a
-        result must be reported before more can be suggested (``auto`` begins with a single design).
-        The list is empty when the study has ended; :attr:`ended` is the reason. It waits while a
-        needed result is still to come from other threads or drivers (processes that run the study).
-        Threads may share a study.
+        The list has at least one design; fewer than ``count`` if the budget is nearly used up, or
+        if a result must be reported before more can be suggested (``auto`` begins with a single
+        design). The list is empty when the study has ended; :attr:`ended` is the reason. The call
+        waits while a needed result is still to come from other threads or processes that run the
+        study. Threads may share a study.
 
         Example:
             ``[trial.design for trial in study.ask(4)]``
@@ -276,7 +276,7 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
         failed: Reason | None = None,
         infeasible: Reason | None = None,
     ) -> Trial:
-        """Store the result of a requested design; it is on disk when this returns.
+        """Store the result of a design that :meth:`ask` returned; it is on disk afterwards.
 
         Metrics of models and functions that are not reported are computed by their evaluators.
 
@@ -306,10 +306,7 @@ class Study(StudyResults, StudyChoices, StudyDesigns):
         return asking.tell(number_of(trial), result)
 
     def close(self) -> None:
-        """Stop requesting designs; unreported trials become pending for a later driver.
-
-        A driver is a process that runs the study.
-        """
+        """Stop requesting designs; unreported trials become pending for another process."""
         with self._begin:
             asking, self._asking = self._asking, None
         if asking is not None:

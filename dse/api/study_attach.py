@@ -21,7 +21,7 @@ def attach_result(
     Args:
         study: the study.
         design: values by parameter.
-        reported: the result: metric values with standard errors, or a fault.
+        reported: the result: metric values with standard errors, or the reason of a failure.
         source: where the result is from, for the record.
 
     Raises:

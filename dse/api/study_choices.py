@@ -98,7 +98,7 @@ class StudyChoices:
         return ask_preferences(self.engine, answer, questions).favourite
 
     def favourite(self) -> Favourite:
-        """Return the design that fits the recorded answers best, with its probability.
+        """Return the design that fits the user's answers best, and the probability of that.
 
         Example:
             ``study.favourite().trial.design``

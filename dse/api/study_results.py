@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class StudyResults:
-    """Part of :class:`~dse.api.study.Study` that reads its results; ``engine`` is its study."""
+    """Methods of :class:`~dse.api.study.Study` that read its results.
+
+    ``engine`` is the stored study.
+    """
 
     engine: engine.StudyEngine
 
@@ -33,7 +36,7 @@ class StudyResults:
 
     @property
     def trials(self) -> Trials:
-        """Trials by number: designs, states, metrics, standard errors (``spread``) and faults."""
+        """Trials by number: designs, states, metrics, standard errors and reasons of failures."""
         return self.engine.trials
 
     @property

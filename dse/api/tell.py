@@ -27,7 +27,7 @@ _ONE_OF_THEM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedResult:
-    """Result reported by the caller: metric values with standard errors, or a fault.
+    """Result reported by the caller: metric values with standard errors, or a failure.
 
     Metrics are keyed by the names that the caller used.
     """
@@ -69,7 +69,7 @@ class ReportedResult:
 
 
 def number_of(trial: Trial | int) -> int:
-    """Return the number of a trial that is given as a trial or by its number.
+    """Return a trial's number, given the trial or the number itself.
 
     Raises:
         SpecError: the argument is neither a trial nor an integer.
@@ -103,7 +103,7 @@ def full_metric_name(study: StudyEngine, name: str) -> str:
 
 
 def whole(number: object) -> int | None:
-    """Return an integer, also a numpy one, as ``int``; ``None`` for any other value."""
+    """Return an integer, also a numpy one, as ``int``; ``None`` for other types."""
     try:
         return index(number)  # type: ignore[arg-type] # any type may come
     except TypeError:

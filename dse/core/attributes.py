@@ -27,7 +27,10 @@ _MOST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Attributes (JSON values by name) of a study and, by trial number, of its trials."""
+    """User-defined attributes of a study and of its trials: JSON values by name.
+
+    Attributes of trials are stored by trial number.
+    """
 
     study: Mapping[str, Any] = field(default_factory=dict)
     trials: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -91,9 +94,10 @@ def _check_name(name: object) -> None:
 
 
 def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
-    """Return an attribute's event with its trial's new number; ``None`` if the trial is gone.
+    """Return an attribute's event with its trial's new number, for a copy of the study.
 
-    Events that record no attribute, or an attribute of the study itself, are returned unchanged.
+    The result is ``None`` if the trial is not in the copy. Events that record no attribute, or an
+    attribute of the study itself, are returned unchanged.
 
     Args:
         event: an event of the record.
@@ -108,9 +112,10 @@ def renumbered(event: Event, number: Mapping[int, int]) -> Event | None:
 
 
 def others(events: Iterable[Event]) -> list[Event]:
-    """Return the events to show to the user, without attributes and results on the test split.
+    """Return the study's events without attributes and results on the test split.
 
-    Of the recorded hypervolume gaps, only the last is kept. The order is unchanged.
+    The remaining events are those that the user sees. Of the recorded hypervolume gaps, only the
+    last is kept. The order is unchanged.
     """
     return latest_gap_only(event for event in events if event.kind not in (KIND, JUDGED))
 

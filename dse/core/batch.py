@@ -64,9 +64,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Representatives of the designs of a batch that have the same values in some columns.
+    """Groups of designs of a batch that have equal values in some columns, with representatives.
 
-    ``rows`` are the indices of the d distinct designs; ``place`` maps each of the n designs of the
+    ``rows`` are the indices of the d representatives; ``place`` maps each of the n designs of the
     batch to its index in ``rows``.
     """
 
@@ -74,11 +74,11 @@ class Distinct:
     place: Ints | None  # (n,), index into rows; None: every row is its own representative
 
     def spread(self, values: Array) -> Array:
-        """Expand values of the d distinct designs, (..., d), to all n designs, (..., n)."""
+        """Expand one value per distinct design, (..., d), to one value per design, (..., n)."""
         return values if self.place is None else np.take(values, self.place, axis=-1)
 
     def spread_rows(self, found: Mapping[int, _T]) -> dict[int, _T]:
-        """Copy results of distinct designs, keyed by index, to all designs that equal them."""
+        """Copy the result of each distinct design, keyed by index, to all designs equal to it."""
         if self.place is None or not found:
             return dict(found)
         named = np.zeros(len(self.rows), dtype=bool)
@@ -114,7 +114,7 @@ class Batch:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of the batch's columns."""
+        """Names of the batch's columns, which are parameters and metrics."""
         return frozenset(self._columns)
 
     @property
@@ -135,9 +135,9 @@ class Batch:
         return np.where(column.absent, default, column.values)
 
     def absent(self, name: str) -> Mask:
-        """Return the mask of designs where the parameter is inactive, (n,).
+        """Return the mask of the designs in which the parameter is inactive, (n,).
 
-        It is true everywhere if there is no such column.
+        The mask is true everywhere if there is no such column.
         """
         column = self._columns.get(name)
         if column is None:
@@ -170,11 +170,11 @@ class Batch:
         return Batch({name: column.take(rows) for name, column in self._columns.items()}, size)
 
     def distinct(self, names: Iterable[str]) -> Distinct:
-        """Return the designs that are distinct in these columns, if finding them pays off.
+        """Return the batch's designs grouped by equal values in the given columns.
 
-        All designs are treated as distinct if a column has no codes, if more than half of the
-        designs differ, or if there may be over four times as many combinations of values as
-        designs. Names without a column are ignored.
+        Grouping saves work only with few groups: all designs are treated as distinct if a column
+        has no codes, if more than half of the designs differ, or if there may be over four times as
+        many combinations of values as designs. Names without a column are ignored.
         """
         every = Distinct(np.arange(self._size), None)
         columns, combinations = list[tuple[NDArray[np.integer], int, int]](), 1
@@ -202,7 +202,7 @@ class Batch:
         return Distinct(row[found], number[place])
 
     def with_columns(self, columns: Mapping[str, Column]) -> Batch:
-        """Return the batch with more columns; they replace columns of the same name."""
+        """Return the batch with additional columns; they replace columns of the same name."""
         return Batch({**self._columns, **columns}, self._size)
 
     def renamed(self, names: Mapping[str, str]) -> Batch:

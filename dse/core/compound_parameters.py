@@ -132,12 +132,12 @@ class Subset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """Partition of a chain of ``length`` links into contiguous, non-empty parts.
+    """Parameter that splits a chain of ``length`` links into contiguous, non-empty segments.
 
-    It is encoded by the cuts between the parts: member ``i`` is the number of links before cut
-    ``i``, and the members ascend. There are ``least`` to ``most`` parts. If these differ, the
-    number of parts is a separate parameter ``name.parts``, or the parameter that ``counted_by``
-    names. Cut ``i`` is active if there are more than ``i + 1`` parts.
+    A partition is encoded by the cuts between segments: member ``i`` is the number of links before
+    cut ``i``, and the members ascend. There are ``least`` to ``most`` segments. If the two bounds
+    differ, the number of segments is a separate parameter ``name.parts``, or the parameter that
+    ``counted_by`` names. Cut ``i`` is active if there are more than ``i + 1`` segments.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Partition:
 
     @property
     def parts(self) -> syntax.Number | syntax.Name:
-        """Formula of the number of parts: a constant, or the parameter that holds the number."""
+        """Formula of the number of segments: a constant, or the parameter that holds the number."""
         if self.counted_by:
             return syntax.Name(self.counted_by)
         return (
@@ -231,7 +231,7 @@ class Simplex:
 
     @property
     def simplex(self) -> frozenset[str]:
-        """Names of the members to sample jointly: all members if the shares are real, else none."""
+        """Names of the list's real members, which sum to one and are sampled jointly; else none."""
         return frozenset() if self.steps else frozenset(m.name for m in self.members)
 
     @property

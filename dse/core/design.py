@@ -13,7 +13,10 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class Design(Mapping[str, Value]):
-    """Values of all active parameters; an inactive parameter is absent, never ``None``."""
+    """Point of the design space: the values of all active parameters, by name.
+
+    An inactive parameter is absent from the mapping, never ``None``.
+    """
 
     __slots__ = ("_key", "_values")
 
@@ -54,9 +57,9 @@ class Design(Mapping[str, Value]):
 
 
 def base(name: str) -> str:
-    """Return the name of the list that a member belongs to (``bits`` for ``bits[3]``).
+    """Return the name of the parameter list that a member is in: ``bits`` for ``bits[3]``.
 
-    Any other name is returned unchanged.
+    The name of a parameter outside lists is returned unchanged.
     """
     return name.partition("[")[0] if name.endswith("]") else name
 

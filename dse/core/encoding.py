@@ -16,9 +16,10 @@ from dse.core.values import Floats, Value
 
 @dataclass(frozen=True, slots=True)
 class CoordinateBlock:
-    """Columns ``start`` to ``stop`` (exclusive) of the encoded vector that encode one parameter.
+    """Range of columns of the encoded design vector that encode one parameter.
 
-    The encoding is one-hot for a categorical parameter with three or more values.
+    The range is ``start`` to ``stop`` (exclusive). The encoding is one-hot for a categorical
+    parameter with three or more values.
     """
 
     parameter: Parameter
@@ -27,7 +28,7 @@ class CoordinateBlock:
 
 
 def blocks(space: DesignSpace, names: frozenset[str] | None = None) -> tuple[CoordinateBlock, ...]:
-    """Return each parameter's column range in the encoded vector.
+    """Return the range of columns that each parameter has in the encoded design vector.
 
     Args:
         space: the space of the parameters.

@@ -69,7 +69,7 @@ def read_judged(events: Iterable[Event]) -> dict[int, JudgedTrial]:
 
 
 def claim_event(number: int, driver: int, finished: int) -> Event:
-    """Return the event by which a driver reserves a trial for the test split.
+    """Return the event by which a process reserves a trial for evaluation on the test split.
 
     Args:
         number: number of the trial.
@@ -81,10 +81,10 @@ def claim_event(number: int, driver: int, finished: int) -> Event:
 
 
 def read_claims(events: Iterable[Event]) -> dict[int, list[int]]:
-    """Return, by trial number, the drivers that reserved the trial for the test split.
+    """Return, by trial number, the processes that reserved the trial for the test split.
 
-    A driver (a process that runs the study) reserves a trial before it measures it; the earliest
-    reservation comes first.
+    Each process is given by its driver number. A process reserves a trial before it measures the
+    trial; the earliest reservation comes first.
 
     Args:
         events: all events of the record, oldest first.
@@ -102,7 +102,9 @@ def read_claims(events: Iterable[Event]) -> dict[int, list[int]]:
 
 
 def renumber_judged(event: Event, number: Mapping[int, int]) -> Event | None:
-    """Return the event with its trial's new number; ``None`` if that trial is not copied.
+    """Return the event of a test-split result with its trial's new number, for a copied study.
+
+    The result is ``None`` if the trial is not copied.
 
     Args:
         event: an event of the kind :data:`JUDGED`.

@@ -41,7 +41,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Reason that a design of a batch has no metrics.
+    """Reason that a design has no metrics: infeasibility or a failed evaluation.
 
     ``infeasible``: the design cannot exist. For the other kinds the evaluation failed: the
     evaluator ``raised`` an exception, exceeded its ``timeout``, its process ``crashed``, its output
@@ -55,11 +55,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """Results for a batch of n designs; the columns are meaningless for designs with a fault.
+    """Results for a batch of n designs; columns of failed or infeasible designs have no meaning.
 
-    ``faults`` maps the index of a failed design to its fault. A metric that is undefined for a
-    design is NaN or infinite there; ``undefined`` may give the reason, by metric and index. The
-    study decides whether the design then counts as failed.
+    ``faults`` maps the index of a failed or infeasible design to the reason. A metric that is
+    undefined for a design is NaN or infinite there; ``undefined`` may give the reason, by metric
+    and index. The study decides whether the design then counts as failed.
     """
 
     columns: Mapping[str, Floats]  # each (n,)

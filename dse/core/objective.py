@@ -70,7 +70,7 @@ class Objective:
         return self.sign * np.log(self.sign * losses) if self.log else losses
 
     def off_scale(self, scaled: Floats) -> Floats:
-        """Return losses in ``unit`` from losses on the objective's scale; inverts `on_scale`."""
+        """Return losses in the objective's ``unit`` from losses on its log or linear scale."""
         return self.sign * np.exp(self.sign * scaled) if self.log else scaled
 
 

@@ -77,10 +77,10 @@ def read_answers(events: Sequence[Event]) -> tuple[PreferenceAnswer, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steering:
-    """Recorded wish of a user about the goal of all trials from number ``first`` on.
+    """Recorded request of a user to steer the search from trial number ``first`` on.
 
-    With answers, the trials search near the favourite design that the answers imply; without
-    answers, they search for the Pareto front.
+    With preference answers, the search stays near the favourite design that the answers imply;
+    without answers, it approaches the complete Pareto front.
     """
 
     first: int
@@ -88,14 +88,16 @@ class Steering:
 
     @property
     def text(self) -> str:
-        """Text of the event that records the steering, which :func:`read_steering` reads."""
+        """Request to steer the search, as text that :func:`read_steering` reads."""
         known = "; ".join(answer.text for answer in self.answers)
         return (
             f"from trial {self.first}: toward the {f'favourite, as {known}' if known else 'front'}"
         )
 
     def renumber(self, number: Mapping[int, int]) -> Steering | None:
-        """Return the wish with new trial numbers; ``None`` if one of its trials is not copied.
+        """Return the request to steer with new trial numbers, for a copied study.
+
+        The result is ``None`` if one of the trials is not copied.
 
         Args:
             number: new numbers of the trials by their old numbers.
@@ -110,7 +112,7 @@ class Steering:
 
 
 def read_steering(events: Iterable[Event]) -> list[Steering]:
-    """Return the recorded wishes about the goal of further trials, oldest first."""
+    """Return the recorded requests of users to steer the search, oldest first."""
     found = []
     for event in events:
         words = _STEERED.fullmatch(event.text) if event.kind == TOWARD else None
@@ -122,5 +124,5 @@ def read_steering(events: Iterable[Event]) -> list[Steering]:
 
 
 def answers_at(steering: Sequence[Steering], first: int) -> tuple[PreferenceAnswer, ...]:
-    """Return the answers that steer the request whose first trial has the number ``first``."""
+    """Return the preference answers that apply to the trials numbered from ``first`` on."""
     return next((one.answers for one in reversed(steering) if one.first <= first), ())

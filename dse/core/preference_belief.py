@@ -74,7 +74,7 @@ class PreferenceBelief:
         losses: Floats,  # (n, m), minimised
         keep: Sequence[int] = (),
     ) -> PreferenceBelief:
-        """Return the prior: the belief before any answer.
+        """Return the prior over a user's utility of designs, before any comparison is answered.
 
         Args:
             losses: the objectives of the designs; each is scaled by its range.
@@ -92,7 +92,7 @@ class PreferenceBelief:
         )
 
     def answered(self, first: int, second: int, response: Response) -> PreferenceBelief:
-        """Return the belief after an answer.
+        """Return the posterior over a user's utility after one more comparison of two designs.
 
         Args:
             first: row of the first design, a candidate.
@@ -106,7 +106,7 @@ class PreferenceBelief:
 
     @property
     def favourite(self) -> int:
-        """Row of the design with the highest expected utility."""
+        """Row of the design with the highest expected utility to the user."""
         return int(self.candidates[self._best])
 
     @property
@@ -115,7 +115,7 @@ class PreferenceBelief:
         return float(self.weights[self.utilities[:, self._best] >= 1 - NEAR].sum())
 
     def question(self, asked: Collection[tuple[int, int]] = ()) -> tuple[int, int] | None:
-        """Return the rows of the two designs whose comparison has the highest value.
+        """Return the rows of the two designs whose comparison would tell most about the favourite.
 
         The value is the expected utility of the better one of the two designs (EUBO).
 
@@ -185,7 +185,7 @@ class LearntUtility:
         answers: Sequence[tuple[int, int, Response]],
         ideal: Floats,  # (m,)
     ) -> LearntUtility:
-        """Return the utility that answers about known designs suggest.
+        """Return the posterior over a user's utility, given answers that compare known designs.
 
         Args:
             losses: the objectives of the known designs.
@@ -250,7 +250,7 @@ def likelihood(
     gap: Floats,  # (p,), utility of the first design minus that of the second
     response: Response,
 ) -> Floats:
-    """Return the probability of an answer under each utility function, (p,).
+    """Return the probability of an answer under each of p utility functions, (p,).
 
     Args:
         gap: difference of utility, first minus second.

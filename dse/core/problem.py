@@ -20,7 +20,7 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Origin of a metric: its kind (modelled or measured), and the parameters it depends on.
+    """Origin of a metric: modelled or measured, and the parameters that it depends on.
 
     A ``pure`` metric is computed without starting a program or calling third-party code.
     ``separable`` declares that the metric is approximately a sum of terms, one for each group of
@@ -36,11 +36,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """Results of another study for transfer: they inform optimizers, but are not measurements.
+    """Results of another study, for transfer learning: optimizers use them as prior information.
 
     ``designs`` use the parameter names of this study's space, and need not be legal in it.
     ``metrics`` use this study's names and units; NaN where the other study has no value.
-    ``library`` marks a member of a library, whose members are weighted against each other.
+    ``library`` marks one of several past studies that are weighted against each other.
     """
 
     study: str
@@ -81,11 +81,11 @@ class Problem:
         return {name: source.metric for name, source in self.sources.items()}
 
     def known(self, batch: Batch) -> Metrics:
-        """Compute every modelled metric of n designs, and the faults of designs that failed."""
+        """Compute every modelled metric of n designs, with the reasons of failed designs."""
         return self.model(batch)
 
     def reads(self, metric: str) -> frozenset[str]:
-        """Return the names of the parameters that the metric depends on."""
+        """Return the names of the parameters that a metric depends on."""
         return self.sources[metric].reads
 
     @property
@@ -142,7 +142,7 @@ class Problem:
         return len(self.objectives) > 1 and any(each.log for each in self.objectives)
 
     def on_scales(self, losses: Floats) -> Floats:
-        """Return losses, (n, m) or (m,), in the units in which hypervolumes are counted."""
+        """Return losses, (n, m) or (m,), on the linear or log scales used for hypervolumes."""
         if not self.is_scaled:
             return losses
         found = [o.on_scale(losses[..., k]) for k, o in enumerate(self.objectives)]
@@ -172,7 +172,7 @@ class Problem:
         return self.losses(self.columns(trials), len(trials))
 
     def judged(self, trials: Sequence[Trial]) -> tuple[Floats, Mask]:
-        """Return the losses of n trials, (n, m), and which of them are feasible, (n,).
+        """Return the losses of n trials, (n, m), and the mask of the feasible trials, (n,).
 
         A feasible trial is done, satisfies every limit and has finite objectives.
         """
@@ -203,7 +203,7 @@ class Problem:
         return np.asarray(are(trials, State.FAILED) | (are(trials, State.DONE) & undefined))
 
     def undefined_words(self, trials: Sequence[Trial]) -> str:
-        """Return the undefined objectives and limits of the first of these trials, as text."""
+        """Return the undefined objectives and limits of the first of the trials, as text."""
         columns = self.columns(trials[:1])
         values = [(o.name, o.values(columns, 1)[0]) for o in self.objectives]
         words = [f"{name} is {value:g}" for name, value in values if not np.isfinite(value)]
@@ -213,7 +213,7 @@ class Problem:
         return "; ".join([*words, *(f"the limit {text!r} has no value" for text in unknown)])
 
     def modelled_trial(self, design: Design) -> Trial:
-        """Return a trial, numbered -1, with a design's modelled metrics, or with its fault."""
+        """Return a trial, numbered -1, with a design's modelled metrics or its failure."""
         known = self.known(self.space.batch([design]))
         metrics = {name: float(values[0]) for name, values in known.columns.items()}
         defined = {name: value for name, value in metrics.items() if np.isfinite(value)}

@@ -71,7 +71,7 @@ class Coverage:
 
     @property
     def text(self) -> str:
-        """Claim that follows from the counts, as text: ``exact over all 12 legal designs``."""
+        """Statement on the exactness of the front, as text: ``exact over all 12 legal designs``."""
         cannot = f"{self.impossible:,} cannot exist" if self.impossible else ""
         if not self.failed and not self.at_least:
             claim = f"exact over all {self.legal:,} legal designs"
@@ -88,7 +88,7 @@ class Coverage:
         return "; ".join(filter(None, parts))
 
     def event(self, finished: int) -> Event:
-        """Return the claim as an event to record after this number of finished trials."""
+        """Return the event that records how many legal designs the exhaustive search covers."""
         plain = not self.failed and not self.at_least
         return Event(kind=EXACT if plain else EXACT_OVER, text=self.text, told=finished)
 

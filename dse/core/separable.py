@@ -11,9 +11,9 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Separable:
-    """Declaration that a metric is approximately a sum of parts, one for each group of parameters.
+    """Declaration that a metric is approximately a sum of terms, one for each group of parameters.
 
-    A part is the product of a sensitivity, which is learnt from measurements, and a modelled
+    A term is the product of a sensitivity, which is learnt from measurements, and a modelled
     feature of the group. For example, the loss of a network whose layers are quantized is
     approximately the sum over its layers of sensitivity times quantization noise. A declaration is
     a prior: an optimizer drops it if the measurements contradict it.

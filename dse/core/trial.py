@@ -41,7 +41,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of the evaluation of one design.
+    """Result of the evaluation of one design: metrics, or the reason of a failure.
 
     ``spread`` holds the standard errors of metrics. ``measured`` is the number of measured
     evaluators that ran; one whose result came from a cache does not count. ``begun_at`` and
@@ -116,15 +116,15 @@ class Trial:
         )
 
     def moved(self, state: State) -> Trial:
-        """Return a copy of the trial in another state."""
+        """Return a copy of the trial in another state, such as RUNNING."""
         return replace(self, state=state)
 
     def held(self, worker: int) -> Trial:
-        """Return a copy of the trial as running, assigned to this driver."""
+        """Return a copy of the trial as running, assigned to the driver (process) ``worker``."""
         return replace(self, state=State.RUNNING, worker=worker)
 
     def freed(self, attempts: int = 0) -> Trial:
-        """Return a copy of the trial as pending, without a driver.
+        """Return a copy of the trial as pending, assigned to no process.
 
         Args:
             attempts: number of abandoned attempts to add to the trial's count of attempts.
@@ -138,7 +138,7 @@ class Trial:
         )
 
     def finished(self, outcome: Outcome, worker: int | None = None) -> Trial:
-        """Return the trial with an outcome; ``worker`` is the driver that found the outcome."""
+        """Return the trial as finished, with its outcome and the process that found it."""
         return Trial(
             number=self.number,
             design=self.design,
@@ -159,7 +159,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Event recorded in a study: an optimizer's choice, a fallback, a proof or the like."""
+    """Event of a study's record: an optimizer's choice, a fallback, a proof or the like."""
 
     kind: str
     text: str
@@ -168,7 +168,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Request to an optimizer for designs, with the designs to add to a study.
+    """Request to an optimizer for new designs of a study, and the optimizer's reply.
 
     ``told`` is the number of finished trials that the optimizer had seen. ``after`` is the number
     of trials that the study then had: if the number has changed, nothing is added; ``None`` skips
@@ -205,7 +205,10 @@ class Ask:
         return [*(trial.held(self.worker) for trial in new[:held]), *new[held:]]
 
     def kept(self, first: int, count: int) -> Asked:
-        """Return the record of this request, which added ``count`` trials from ``first`` on."""
+        """Return the record of a request to an optimizer that added ``count`` trials.
+
+        The trials are numbered from ``first`` on.
+        """
         return Asked(
             first=first,
             count=count,
@@ -285,7 +288,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Record of an abandoned attempt to evaluate a trial, with its fault and times.
+    """Record of an abandoned attempt to evaluate a trial: the reason and the times.
 
     The times are wall clock, as in :class:`Trial`.
     """
@@ -311,7 +314,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Trials of a study that finished, and trials that were added, since a reader last read it."""
+    """Trials that finished, and trials that were added, since a reader last read the study."""
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()
@@ -349,10 +352,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Records of a study besides its initial specification; each kind of record has its own order.
+    """Records of a study that accumulate after its creation, such as trials and events.
 
-    ``trials`` are sorted by number; ``order`` holds the numbers of the finished trials in the order
-    of finishing.
+    Each kind of record has its own order: ``trials`` are sorted by number; ``order`` holds the
+    numbers of the finished trials in the order of finishing.
     """
 
     trials: Sequence[Trial] = ()

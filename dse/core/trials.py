@@ -96,7 +96,7 @@ class Trials(Sequence[Trial]):
 
     @property
     def over(self) -> Mask:
-        """Mask of the finished trials, (n,)."""
+        """Mask of the n trials that is true for finished ones, (n,)."""
         return np.asarray(_FINISHED[self.state], dtype=bool)
 
     @property
@@ -106,7 +106,7 @@ class Trials(Sequence[Trial]):
         return {state: count for state, count in zip(STATES, found, strict=True) if count}
 
     def are(self, state: State) -> Mask:
-        """Return the mask of the trials that are in this state, (n,)."""
+        """Return the mask of the trials that are in a state, such as DONE, (n,)."""
         return np.asarray(self.state == _CODES[state])
 
     def column(self, name: str) -> Column:
@@ -206,7 +206,7 @@ def column_of(trials: Sequence[Trial], name: str) -> Column:
 
 
 def are(trials: Sequence[Trial], state: State) -> Mask:
-    """Return the mask of the trials that are in this state, (n,)."""
+    """Return the mask of the trials that are in a state, such as DONE, (n,)."""
     if isinstance(trials, Trials):
         return trials.are(state)
     return np.array([trial.state is state for trial in trials], dtype=bool)

@@ -22,12 +22,12 @@ USER_KINDS = frozenset({KIND, PREFERENCE, WITHDRAWN})
 
 
 def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Iterator[Event]:
-    """Iterate over a record's events, with the new numbers of the trials that they name.
+    """Renumber the trials that a record's events name, for a copy of the study.
 
-    Attributes, answers, results and wishes that name a trial without a new number are left out.
-    Answers that were withdrawn or replaced by a later one are left out, too, with their
-    withdrawals: a withdrawal names an answer by its position, which changes. Events of other kinds
-    are unchanged.
+    Attributes, preference answers, test-split results and requests to steer that name a trial
+    without a new number are left out. Answers that were withdrawn or replaced by a later one are
+    left out, too, with their withdrawals: a withdrawal names an answer by its position, which
+    changes. Events of other kinds are unchanged.
 
     Args:
         events: all events of the record, oldest first.
@@ -56,7 +56,7 @@ def renumber_trials(events: Sequence[Event], number: Mapping[int, int]) -> Itera
 def carry_user_events(
     events: Sequence[Event], number: Mapping[int, int], finished: int
 ) -> list[Event]:
-    """Return what users added to a record, and results on a test split, for a new record.
+    """Return the attributes, answers and test-split results of a record, for a new record.
 
     The new record has other trial numbers. Results on a test split stay valid, because the same
     evaluators measured the trials.

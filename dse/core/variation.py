@@ -28,7 +28,7 @@ _KEPT_MOVES = 200_000
 def cross_parents(
     space: DesignSpace, mothers: Batch, fathers: Batch, rng: np.random.Generator
 ) -> Batch:
-    """Return a child per pair of parents, without children that violate a rule over reals.
+    """Recombine pairs of parents; return one child per pair, without illegal children.
 
     Args:
         space: the space of the designs.

@@ -25,7 +25,7 @@ from dse.protocols import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """Evaluator as part of a study, with the study's names for it and for its inputs.
+    """Evaluator in a study, with its inputs bound to the study's parameters and metrics.
 
     ``names`` maps the evaluator's input names to the study's; ``factors`` holds, for each input,
     the factor that converts it to the evaluator's unit. An evaluator whose metrics depend on the
@@ -52,7 +52,7 @@ class Bound:
         return f"{self.name}@{self.scenario}" if self.scenario else self.name
 
     def metric(self, own: str) -> str:
-        """Return the study's name of a metric of the evaluator: ``chip.latency@chat``."""
+        """Return the study's name of one of the evaluator's metrics: ``chip.latency@chat``."""
         full = f"{self.name}.{own}"
         return f"{full}@{self.scenario}" if self.scenario else full
 
@@ -79,8 +79,9 @@ class Bound:
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs by the evaluator's own names, each (n,); never raise.
 
-        A design has a fault if it is infeasible or lacks a deciding metric. Other missing values
-        are NaN; so are all metrics of a failed design if the evaluator has no deciding metric.
+        A design counts as failed if it is infeasible or lacks a deciding metric. Other missing
+        values are NaN; so are all metrics of a failed design if the evaluator has no deciding
+        metric.
 
         Args:
             batch: the inputs, by the study's names.

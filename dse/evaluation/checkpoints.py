@@ -34,7 +34,7 @@ _OUTCOME = "outcome.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTrial:
-    """Trial that an evaluator currently evaluates.
+    """Trial that an evaluator is currently evaluating, with a folder for its checkpoints.
 
     ``number`` is the number of the trial in the study, ``attempt`` the count of its earlier
     attempts: 0 in the first one.
@@ -46,7 +46,7 @@ class CurrentTrial:
 
     @property
     def folder(self) -> Path:
-        """Folder of this evaluator and trial, created on access and kept over all attempts.
+        """Checkpoint folder of the evaluator and trial, created on access and kept over attempts.
 
         Raises:
             OSError: it cannot be created.
@@ -61,9 +61,9 @@ _current: ContextVar[CurrentTrial | None] = ContextVar("dse_current_trial", defa
 def current_trial() -> CurrentTrial | None:
     """Return the trial that the calling evaluator evaluates, with a folder for checkpoints.
 
-    It is ``None`` outside of a study's run, as in ``dse evaluate``, and in modelled evaluators,
-    which are called for many designs at once. Call it from the thread in which the evaluator was
-    called.
+    The result is ``None`` outside of a study's run, as in ``dse evaluate``, and in modelled
+    evaluators, which are called for many designs at once. Call the function from the thread in
+    which the evaluator was called.
     """
     return _current.get()
 
@@ -88,7 +88,7 @@ def evaluating(task: Task, place: int) -> Iterator[None]:
 
 
 def root() -> Path:
-    """Return the root of the trial folders on this machine.
+    """Return the folder of this machine that holds all checkpoint folders of trials.
 
     Raises:
         RuntimeError: no environment variable names it, and the user has no home directory.
@@ -129,7 +129,7 @@ class TrialFolders:
         return replace(task, attempt=trial.attempts, folder=folder, again=again)
 
     def renew(self, numbers: Iterable[int]) -> None:
-        """Mark trials for a new evaluation even if outcomes are saved in their folders.
+        """Request a new evaluation of trials, even if outcomes are saved in their folders.
 
         The trials are given by number.
         """
@@ -148,16 +148,13 @@ class TrialFolders:
     def remove_retired(self) -> None:
         """Remove the checkpoint folders of trials whose outcomes are stored.
 
-        The loop calls it while the next evaluation runs, because it may wait for the disk.
+        The loop calls this while the next evaluation runs, because removal may wait for the disk.
         """
         self.forget(self._retired)
         self._retired.clear()
 
     def sweep(self, finished: Iterable[Trial]) -> None:
-        """Remove folders of finished trials that were left behind when a driver was killed.
-
-        A driver is a process that runs trials.
-        """
+        """Remove folders of finished trials that were left behind when a process was killed."""
         if not self._used:
             return
         try:
@@ -213,7 +210,7 @@ def keep_outcome(task: Task, outcome: Outcome) -> None:
 
 
 def forget_outcome(study: str, trial: Trial) -> None:
-    """Remove the outcome saved in a trial's folder, so that the trial is evaluated again."""
+    """Delete the outcome saved in a trial's folder, so that the trial is evaluated again."""
     with suppress(OSError):
         (Path(folder_of(study, trial)) / _OUTCOME).unlink()
 
@@ -231,7 +228,7 @@ def is_lost(outcome: Outcome) -> bool:
 
 
 def kept_outcome(task: Task) -> Outcome | None:
-    """Return the outcome that :func:`keep_outcome` saved in the task's folder, or ``None``.
+    """Return the outcome saved in the task's folder by :func:`keep_outcome`, or ``None``.
 
     If the task is marked to be evaluated ``again``, the saved outcome is deleted instead.
     """
@@ -264,13 +261,13 @@ because the retry may in turn starve others.
 def again(
     fault: Fault | None, attempts: list[Attempt], number: int, retries: Mapping[FaultKind, int]
 ) -> bool:
-    """Return whether a trial that ended with this fault is to be evaluated again.
+    """Return whether a failed trial is to be evaluated again.
 
     Args:
-        fault: the fault of the trial; ``None`` if it has metrics.
+        fault: why the trial failed; ``None`` if it has metrics.
         attempts: the abandoned attempts at all trials of the study.
         number: the trial's number.
-        retries: the maximum number of retries by kind of fault; 0 for a missing kind.
+        retries: the maximum number of retries by kind of failure; 0 for a missing kind.
     """
     if fault is None or fault.kind == "infeasible":
         return False

@@ -98,7 +98,7 @@ def _apply_halving(
 
 
 def rungs(rule: Halving, reports: Sequence[Report]) -> list[int]:
-    """Return the rungs (comparison steps) that a trial first reaches with its last report."""
+    """Return the steps of comparison that a trial first reaches with its last report."""
     at = [(rung, _find_first_reports(reports, rung)) for rung in rule.at]
     return [rung for rung, reached in at if reached.get(reports[-1].number) is reports[-1]]
 
@@ -116,9 +116,8 @@ def convert_for_optimizer(trial: Trial) -> Trial:
 def runs(reports: Sequence[Report]) -> list[int]:
     """Return for each report the index of its run among the runs of its trial, from 0.
 
-    A run is one evaluation by one driver (process) in one attempt; if the step does not increase, a
-    new run has begun. Reports of two runs of a trial may alternate if one driver was considered
-    lost.
+    A run is one evaluation by one process in one attempt; if the step does not increase, a new run
+    has begun. Reports of two runs of a trial may alternate if one process was considered lost.
     """
     found: list[int] = []
     begun = Counter[int]()
@@ -154,7 +153,7 @@ def rank_rows(
     losses: Floats,  # (n, m), minimised
     broken: Floats,  # (n,), total limit violation; zero if all limits are satisfied
 ) -> tuple[Ints, Mask]:
-    """Return the trials' indices from best to worst, (n,), and a mask of the best, (n,).
+    """Rank trials from best to worst; return indices, (n,), and a mask of the best ones, (n,).
 
     Trials that satisfy all limits come first, by non-dominated front and, within a front, by
     decreasing crowding distance; then the other trials, by increasing violation. Ties keep their

@@ -42,7 +42,7 @@ class HeldOutPipeline:
         return replace(known, given={**known.given, **kept}, spread={**known.spread, **spread})
 
     def read(self, trial: Trial, outcome: Outcome) -> JudgedTrial:
-        """Return the trial's result on the test split; further trials may reuse it.
+        """Return the trial's result on the test split, and cache it for other trials.
 
         Args:
             trial: the trial.

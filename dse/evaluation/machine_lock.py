@@ -18,7 +18,7 @@ GOES_ON = "goes on"
 
 @contextmanager
 def turn(*, alone: bool, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """Hold the machine lock inside the block, exclusively or shared with other processes.
+    """Hold the machine's lock inside the block, exclusively or shared with other processes.
 
     Operating-system file locks are used, so a process that dies holds none. A process that waits
     for exclusive access holds a second lock (the gate), so that later shared holders queue behind

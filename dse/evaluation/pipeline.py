@@ -58,7 +58,7 @@ class Pipeline:
 
     @property
     def needs(self) -> Needs:
-        """Amount of each resource that the pipeline needs: the largest need of any evaluator."""
+        """Amount of each resource that the evaluators need: the largest need of any of them."""
         return reduce(Needs.joined, (one.needs for one in self.bound))
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
@@ -88,8 +88,8 @@ class Pipeline:
         """Return all metrics that need no measurement, by the study's names, each (n,).
 
         Undefined values are NaN. While ``may_start`` is false, metrics of evaluators that are not
-        ``pure``, and metrics that depend on them, are left out. If independent evaluators have
-        faults in one row, infeasibility takes precedence over a failure.
+        ``pure``, and metrics that depend on them, are left out. If several evaluators reject a
+        design, infeasibility takes precedence over a failure.
 
         Args:
             batch: n designs.

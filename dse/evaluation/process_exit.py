@@ -24,7 +24,7 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 def kind_of_death(number: int, *, short: bool = False) -> FaultKind:
-    """Return the fault kind of a process ended by a signal: out of memory, crashed or lost.
+    """Classify a process's end by a signal: out of memory, crashed or lost.
 
     Args:
         number: the signal number.

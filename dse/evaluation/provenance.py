@@ -23,11 +23,11 @@ _PATIENCE_S = 5.0
 
 
 def provenance(folder: Path, evaluators: Mapping[str, Any]) -> dict[str, str]:
-    """Return the provenance of this process, without importing heavy packages.
+    """Return versions, commit and machine of this process, without importing heavy packages.
 
     Args:
         folder: the folder of the study file.
-        evaluators: the evaluators' part of the study's identity.
+        evaluators: plug-in and options of each evaluator, by name.
     """
     text = json.dumps(evaluators, sort_keys=True, default=str)
     found = {

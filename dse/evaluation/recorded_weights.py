@@ -15,7 +15,7 @@ _PREFIX = "weights of "
 
 
 def hash_weights(evaluators: Iterable[Evaluator]) -> dict[str, str]:
-    """Return the hashes of the weights that this machine trained, as provenance of a driver.
+    """Return the hashes of the model weights that this machine trained, for the record.
 
     A model that cannot be trained here is left out: its evaluation fails with the reason.
 

@@ -25,8 +25,8 @@ class Stopped(BaseException):
 def report(step: int, metrics: Mapping[str, float]) -> None:
     """Report intermediate metrics of a running evaluation, such as the loss after an epoch.
 
-    The study may stop the trial at this point. Outside of a study's run, nothing happens. Call it
-    from the thread in which the evaluator was called.
+    The study may stop the trial at this point. Outside of a study's run, nothing happens. Call the
+    function from the thread in which the evaluator was called.
 
     Args:
         step: an increasing count of epochs, batches or repeats.
@@ -58,5 +58,5 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def unheard(_number: int, _step: int, _metrics: Mapping[str, float]) -> bool:
-    """Ignore a report of intermediate metrics; the trial continues."""
+    """Ignore a report of intermediate metrics, so that the trial continues."""
     return False

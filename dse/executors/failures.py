@@ -8,7 +8,7 @@ from dse.protocols import Task, Work
 
 
 def build_failure(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
-    """Return the failed outcome of an evaluation, with a fault of the given kind and reason."""
+    """Return the outcome of a failed evaluation, with the kind and reason of the failure."""
     return Outcome(state=State.FAILED, fault=Fault(kind=kind, reason=reason), cost_s=cost_s)
 
 

@@ -25,7 +25,8 @@ class Processes:
     """Executor that evaluates each task in one of several spawned worker processes.
 
     If a worker dies before its task has begun, the task is requeued and an event is recorded. If a
-    worker is killed from outside, its task gets the fault ``lost``, after which a study retries it.
+    worker is killed from outside, its task fails with the kind ``lost``, after which a study
+    retries the task.
 
     Args:
         workers: Number of concurrent tasks.

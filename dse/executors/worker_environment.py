@@ -31,7 +31,7 @@ _SILENT = (
 
 @contextmanager
 def birth(*, main: bool) -> Iterator[None]:
-    """Prepare the environment that worker processes spawned inside the block inherit.
+    """Prepare the environment that worker processes started in the block inherit.
 
     Args:
         main: whether the process needs definitions of the main script.

@@ -43,7 +43,7 @@ _CHECK_S = 1.0
 
 
 def serve(pipe: Connection[bytes, Task]) -> None:
-    """Run a worker process until its driver (parent process) is gone.
+    """Run a worker process until its parent process is gone.
 
     Args:
         pipe: Delivers the pickled function that evaluates tasks, and then tasks. Receives

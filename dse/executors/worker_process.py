@@ -32,7 +32,7 @@ _EXIT_S = 5.0
 
 
 def ignore_begin(_number: int, _at: float) -> None:
-    """Do nothing with the notice that a worker has begun a task."""
+    """Ignore the notice that a worker has begun a task."""
 
 
 class NotBegunError(Exception):
@@ -47,11 +47,12 @@ class WorkerProcess:
     Args:
         work: the pickled function that evaluates tasks.
         main: whether the function needs definitions of the main script.
-        guarded: whether to start it through :func:`~dse.executors.worker_main.guard`, because this
-            process may be killed together with its children, but not their descendants.
+        guarded: whether to start the worker through :func:`~dse.executors.worker_main.guard`,
+            because this process may be killed together with its children, but not their
+            descendants.
 
     Attributes:
-        ready: whether its imports are done.
+        ready: whether the worker has finished its imports.
         generation: the number of consecutive workers before it that never became ready.
     """
 
@@ -106,7 +107,7 @@ class WorkerProcess:
         return limit_s - self._watch.spent_s
 
     def take(self, task: Task) -> None:
-        """Send a task to this worker, which must be free."""
+        """Send a task to the worker, which must be free."""
         self.task = task
         self._begun_at = None
         self._kills = count_memory_kills()

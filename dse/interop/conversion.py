@@ -16,10 +16,9 @@ from dse.interop.value_conversion import value_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceImport:
-    """Space imported from another tool, with what could not be represented.
+    """Space imported from another tool, with warnings on what could not be represented.
 
-    ``warnings`` lists the properties that cannot be represented; ``names`` maps the other tool's
-    names to those of the parameters.
+    ``names`` maps the other tool's names to those of the parameters.
     """
 
     space: DesignSpace
@@ -59,7 +58,7 @@ class UnsupportedRules:
 
     @contextmanager
     def condition(self, name: str) -> Iterator[None]:
-        """Collect a SpecError raised in the block as an error of this parameter's condition."""
+        """Collect a SpecError raised in the block as an error of a parameter's condition."""
         rule = self._space.conditions[name]
         what = f"that {name} exists only when {rule.text!r}"
         with self._collect_errors(what, self._space.places.get(name, "")):
@@ -67,7 +66,7 @@ class UnsupportedRules:
 
     @contextmanager
     def rule(self, rule: Expression) -> Iterator[None]:
-        """Within the block, record a SpecError as an error of this rule, and continue after it."""
+        """Collect a SpecError raised in the block as an error of a rule."""
         with self._collect_errors(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
             yield
 

@@ -28,7 +28,7 @@ class TabularStudy(Protocol):
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """All trials by number."""
+        """All trials of the study, by number."""
         ...
 
 
@@ -64,7 +64,7 @@ def to_polars(study: TabularStudy) -> Any:  # polars is an extra
 
 
 def units(study: TabularStudy) -> dict[str, str]:
-    """Return the unit of each column that has one."""
+    """Return the unit of each data-frame column that has one."""
     problem = study.problem
     found = {"cost_s": "s"}
     found |= {p.name: p.unit for p in problem.space.parameters}

@@ -44,7 +44,7 @@ class NameMap:
         self._taken: set[str] = set()
 
     def add(self, theirs: str) -> str:
-        """Add a name of the other tool, and return the valid name in a space that replaces it."""
+        """Add a name of the other tool; return the valid name that replaces it in the space."""
         name = base = legal_name(theirs)
         number = 2
         while name in self._taken:

@@ -23,7 +23,7 @@ class Merged:
     """Result of a merge: the merged record, and how many designs several studies share.
 
     ``shared`` is the number of designs that occur in more than one study; ``unlike`` is the number
-    of these whose metrics differ between studies.
+    of shared designs whose metrics differ between studies.
     """
 
     record: Record

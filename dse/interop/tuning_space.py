@@ -30,10 +30,9 @@ _LONGEST_RANGE = 1_000_000
 
 
 def read_t1(text: str, file: str = "t1.json") -> SpaceImport:
-    """Return the space that a tuning problem in the format T1 describes.
+    """Return the space that a tuning problem in Kernel Tuner's format T1 describes.
 
-    Conditions become constraints. Other parts, such as the kernel and the budget, are not parts of
-    a space.
+    Conditions become constraints. The kernel, the budget and other entries are ignored.
 
     Args:
         text: the JSON text.

@@ -120,7 +120,7 @@ def uniform(values: Sequence[Value]) -> tuple[Value, ...]:
 def step_values(low: float, high: float, step: float, owner: str) -> tuple[int | float, ...]:
     """Return the numbers from ``low`` to ``high`` in increments of ``step``.
 
-    They are rounded to 12 significant digits, to remove binary rounding errors.
+    The numbers are rounded to 12 significant digits, to remove binary rounding errors.
 
     Raises:
         SpecError: the range has no value, or too many.

@@ -21,9 +21,10 @@ def age_moea2(
     mutation: float | None = None,
     steady: bool = False,
 ) -> Evolution:
-    """Build AGE-MOEA-II, whose survival favours designs that are spread along the front.
+    """Build the evolutionary algorithm AGE-MOEA-II, whose survivors are spread along the front.
 
-    Distances follow the front's estimated shape. It suits two objectives as well as many.
+    Distances between designs follow the front's estimated shape. The algorithm suits two objectives
+    as well as many.
 
     Args:
         problem: problem to optimise.
@@ -56,7 +57,7 @@ def by_shape(
     finished: int,  # noqa: ARG001 - a Select
     rng: np.random.Generator,  # noqa: ARG001 - nothing is drawn
 ) -> tuple[Ints, Floats]:
-    """Select survivors front by front; a score decides within the last, partly selected front.
+    """Select survivors front by front; in the last, partly selected front, by AGE-MOEA-II's score.
 
     The score is that of AGE-MOEA-II, with the shape of the first front. On the first front, a
     member scores by its distance from the members already selected; on later fronts, by its

@@ -48,7 +48,7 @@ def needs_cost(problem: Problem) -> bool:
 
 
 def whole(problem: Problem) -> bool:
-    """Return whether ``auto`` will compute the exact front, so that no trial budget applies."""
+    """Return whether ``auto`` will search all designs for the exact front, without a budget."""
     if problem.measured:
         return False
     return _searchable(problem) or (problem.space.count() is not None and not cannot(problem))

@@ -60,7 +60,7 @@ def ctaea(
 
 
 class TwoArchives:
-    """Survival rule of C-TAEA: a convergence and a diversity archive of parents.
+    """Survival rule of C-TAEA, with a convergence archive and a diversity archive of parents.
 
     Both archives hold indices into the parents.
     """

@@ -94,7 +94,7 @@ class Decompose:
 
     @property
     def ended(self) -> str:
-        """Reason to end the study, with the designs covered; empty until the front is stored."""
+        """Reason to end the study, with the number of designs covered; empty before that."""
         front = self._front
         is_complete = front is not None and self._finished_designs.issuperset(front.designs)
         return front.coverage.text if front is not None and is_complete else ""

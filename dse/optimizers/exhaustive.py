@@ -18,7 +18,7 @@ _AHEAD = 1_024
 class Exhaustive:
     """Optimizer that suggests the exact front, or every legal design if a metric is measured.
 
-    Once these designs are reported, an event of kind ``exact`` states how many designs were
+    Once all suggested designs are finished, an event of kind ``exact`` states how many designs were
     searched; if some failed, it is ``exact over``, with their count and an example. ``on_progress``
     is called with the number of searched designs and their total number.
 
@@ -84,7 +84,7 @@ class Exhaustive:
 
     @property
     def ended(self) -> str:
-        """Reason to end the study, with the designs covered; empty until all are reported."""
+        """Reason to end the study, with the designs covered; empty until all are finished."""
         return self._compute_coverage().text if self._complete() else ""
 
     def _compute_coverage(self) -> Coverage:

@@ -94,7 +94,7 @@ class Factorial:
     def ended(self) -> str:
         """Reason to end the study, once all planned designs are finished; empty until then.
 
-        It states the number of designs covered, and is also empty if the plan leaves out legal
+        The reason states the number of designs covered, and is empty if the plan leaves out legal
         designs.
         """
         whole = self._exact and self._finished_designs.issuperset(self._designs)

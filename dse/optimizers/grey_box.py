@@ -51,12 +51,11 @@ _HOPE = 2.0
 class GreyBox:
     """Optimizer that measures where the expected hypervolume improvement is largest.
 
-    The measured part of a design is the values that measured evaluators read. Once it is measured,
-    all designs that share it (its completions) are known, as models give the other metrics. The
-    acquisition value of a part is the hypervolume that all its completions are expected to add to
-    the front. Each measured metric has a Gaussian process over the parameters that its evaluator
-    reads; modelled metrics and limits are computed exactly. If everything is measured, this is
-    expected hypervolume improvement over legal designs.
+    Designs that agree in the parameters that measured evaluators read share one measurement; models
+    give their other metrics. The acquisition value of a measurement is the hypervolume that all
+    designs that share it are expected to add to the front. Each measured metric has a Gaussian
+    process over the parameters that its evaluator reads; modelled metrics and limits are computed
+    exactly. If everything is measured, this is expected hypervolume improvement over legal designs.
 
     Args:
         problem: problem to optimise.

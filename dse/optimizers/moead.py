@@ -71,7 +71,7 @@ def moead(
 
 
 class MOEADSelection:
-    """Survival rule of MOEA/D: each direction holds one parent, as an index into the parents."""
+    """Survival rule of MOEA/D: one parent for each reference direction, as an index."""
 
     _ABROAD = 0.1
     """Probability of mating outside the neighbourhood: 1 - delta of Li, Zhang, IEEE TEC 2009."""

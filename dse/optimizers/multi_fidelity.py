@@ -21,12 +21,12 @@ _RECENT = 10
 
 
 class Ladder:
-    """Optimizer that evaluates new designs at a cheap fidelity and promotes the promising ones.
+    """Optimizer that evaluates designs at a cheap fidelity and promotes the promising ones.
 
     The gain of a screened design is the hypervolume that it is expected to add, given its
     calibrated low-fidelity metrics; that of a new design is the mean of this gain over the latest
-    screened ones. The option with more gain per second is evaluated. Without a fidelity ladder of
-    two measured rungs it behaves as the optimizer ``proposals``.
+    screened ones. The option with more gain per second is evaluated. Without two measured
+    fidelities of a metric it behaves as the optimizer ``proposals``.
 
     Args:
         problem: problem to optimise.

@@ -61,7 +61,7 @@ def nsga3(
 
 
 class Niches:
-    """Selection of NSGA-III: front by front, then members of the least crowded directions."""
+    """Selection of NSGA-III: front by front, then by least crowded reference direction."""
 
     def __init__(self, objectives: int, size: int, kind: str) -> None:
         self._directions = directions_of(objectives, size, kind)

@@ -12,7 +12,7 @@ from dse.protocols import OptimizerTraits
 
 
 class RandomSearch:
-    """Optimizer that suggests legal designs at random, each once, until the space is exhausted."""
+    """Optimizer that suggests legal designs at random, each at most once."""
 
     traits = OptimizerTraits(batch=256)
 

@@ -13,7 +13,7 @@ from dse.protocols import OptimizerTraits
 
 
 class Sobol:
-    """Optimizer that suggests designs along a Sobol sequence, then the other designs at random."""
+    """Optimizer that suggests designs along a Sobol sequence, then at random."""
 
     traits = OptimizerTraits(batch=256)
 

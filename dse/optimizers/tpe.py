@@ -115,7 +115,7 @@ class Tpe:
 
     @property
     def rows(self) -> int:
-        """Number of finished trials from which the sampler proposes designs."""
+        """Number of finished trials that the TPE sampler is given."""
         return min(MOST, self._selected) + self._entered - self._selected
 
     def _enter_trials(self) -> None:

@@ -21,8 +21,8 @@ class CalibrationError:
         points: number of held-out points; cross-validation holds out each point of the group once.
         mean: mean relative error.
         median: median relative error.
-        naive_mean: mean relative error on the same points without this fit, for example of the data
-            sheet alone.
+        naive_mean: mean relative error on the same points without the fitted constants, for example
+            of the data sheet alone.
     """
 
     group: str

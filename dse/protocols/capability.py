@@ -8,7 +8,7 @@ from typing_extensions import get_protocol_members
 
 
 class Capability(type(Protocol)):  # type: ignore[misc] # it has no public name
-    """Metaclass of protocols; an object implements one if it has all attributes and methods of it.
+    """Metaclass of optional interfaces: an object implements one if it has all its attributes.
 
     Attributes that ``__getattr__`` provides count, so that a proxy implements exactly the protocols
     of the object that it wraps. ``isinstance`` counts them, too, in Python 3.11, but no longer in

@@ -55,12 +55,12 @@ class Quantization:
 
     @property
     def bits(self) -> int:
-        """Number of bits of a number."""
+        """Number of bits of a quantized number."""
         return 8 if self.element.startswith("fp8") else int(self.element.removeprefix("int"))
 
     @property
     def granularity(self) -> str:
-        """Numbers that share a scale: ``tensor``, ``channel``, ``group=32`` or ``block=8x32``."""
+        """Name of the set of numbers that share a scale, such as ``channel`` or ``group=32``."""
         if self.group is not None and self.group_rows > 1:
             return f"block={self.group_rows}x{self.group}"
         if self.group is not None:
@@ -90,8 +90,9 @@ class DeployedTensor:
 
     Args:
         values: the values with which the metrics were measured, float32, in the tensor's shape.
-        stored: its numbers and scales; or the type that holds the values without rounding; or
-            ``None`` if the values come from another method, such as a low-rank product.
+        stored: the quantized numbers and scales; or the type that holds the values without
+            rounding; or ``None`` if the values come from another method, such as a low-rank
+            product.
         recipe: the method, as the study names it, for messages: ``format int4:group=32``.
     """
 

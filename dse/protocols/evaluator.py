@@ -26,7 +26,7 @@ COHERENT = "coherent"
 class Evaluator(Protocol):
     """Source of the metrics of designs; the plug-in's options are its keyword arguments.
 
-    Each further capability that an evaluator may have is another protocol of this module.
+    Optional abilities of an evaluator are further protocols of this module.
 
     A measuring evaluator may call :func:`dse.evaluation.checkpoints.current_trial`
     (``dse.current_trial()`` for users). It returns the trial, the attempt and a folder that
@@ -93,7 +93,7 @@ class ChecksProgram(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class MayBeMissing(Protocol, metaclass=Capability):
-    """Evaluator that may be unable to run on this machine; studies that use it can be read."""
+    """Evaluator that may be unable to run on this machine; a study of it can still be read."""
 
     missing: str
     """The reason why the evaluator cannot run on this machine; empty if it can."""
@@ -141,7 +141,7 @@ class HasNotes(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class ExplainsAbsentMetrics(Protocol, metaclass=Capability):
-    """Evaluator that states which options its absent metrics require."""
+    """Evaluator that states which options its unavailable metrics require."""
 
     absent_metrics: Mapping[str, tuple[str, str]]
     """By the name of an absent metric, the reason why it is absent, and how to obtain it."""
@@ -162,7 +162,7 @@ class ExpandsFormulas(HasFormulas, Protocol, metaclass=Capability):
     """Evaluator whose expressions may refer to the lists and tables of a design space."""
 
     def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Evaluator:
-        """Return a copy of the evaluator with lists and tables in its expressions expanded."""
+        """Return a copy of the evaluator whose expressions have lists and tables expanded."""
         ...
 
 
@@ -204,11 +204,12 @@ class HasHeldOutErrors(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class DeclaresParts(Protocol, metaclass=Capability):
-    """Evaluator that declares which measured metrics are approximately sums of separate terms.
+    """Evaluator that declares which of its measured metrics are approximately additive.
 
-    ``parts`` has a declaration per metric: each term depends on one group of parameters. The
-    parameters are inputs of the evaluator, by its own names; names that the space lacks are
-    ignored. The function ``features`` of a declaration gets batches of these inputs.
+    An additive metric is a sum of terms. ``parts`` has a declaration per metric: each term depends
+    on one group of parameters. The parameters are inputs of the evaluator, by its own names; names
+    that the space lacks are ignored. The function ``features`` of a declaration gets batches of
+    these inputs.
     """
 
     parts: Mapping[str, Separable]
@@ -237,7 +238,7 @@ def missing_reason(evaluator: Evaluator) -> str:
 
 
 def absent_metrics(evaluator: Evaluator) -> Mapping[str, tuple[str, str]]:
-    """Return why metrics are absent with these options and how to mend that, by metric."""
+    """Return, by metric, why the metric is unavailable with the present options, and a fix."""
     return evaluator.absent_metrics if isinstance(evaluator, ExplainsAbsentMetrics) else {}
 
 
@@ -252,12 +253,12 @@ def started_programs(evaluator: Evaluator) -> Sequence[str]:
 
 
 def inputs_by_metric(evaluator: Evaluator) -> Mapping[str, frozenset[str]]:
-    """Return the inputs of each metric, by name; empty if all metrics have the same inputs."""
+    """Return the inputs of each metric of an evaluator; empty if all metrics share them."""
     return evaluator.reads_by_metric if isinstance(evaluator, ReadsByMetric) else {}
 
 
 def formulas_of(evaluator: Evaluator) -> Mapping[str, Expression]:
-    """Return the expression of each metric, by name; empty if they are not expressions."""
+    """Return the expression of each metric, by name; empty if metrics are not expressions."""
     return evaluator.formulas if isinstance(evaluator, HasFormulas) else {}
 
 

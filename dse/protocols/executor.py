@@ -50,7 +50,7 @@ class Needs:
     custom: Mapping[str, float] = field(default_factory=dict)
 
     def joined(self, other: Needs) -> Needs:
-        """Return the larger amount of each resource: the needs of two steps run in sequence."""
+        """Return the larger amount of each resource, as two steps run in sequence need it."""
         return Needs(
             cpu=max(self.cpu, other.cpu),
             gpu=max(self.gpu, other.gpu),
@@ -63,10 +63,11 @@ class Needs:
 
 
 class Executor(Protocol):
-    """Runner of tasks; constructed with ``(work, **options)``.
+    """Executor: runs evaluation tasks, possibly in other processes or on other machines.
 
-    ``work`` is a function from tasks to outcomes. Work and executors may have more capabilities,
-    each of which is a protocol of this module.
+    An executor is constructed with ``(work, **options)``; ``work`` is a function from tasks to
+    outcomes. Optional abilities of work functions and executors are further protocols of this
+    module.
 
     Laws:
         - Every task that was submitted is collected exactly once.
@@ -85,7 +86,7 @@ class Executor(Protocol):
         ...
 
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
-        """Return outcomes of finished tasks by trial number.
+        """Wait for outcomes of finished tasks, and return them by trial number.
 
         Args:
             timeout_s: the maximum time to wait, in seconds; ``None`` waits without limit.
@@ -96,7 +97,7 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop all workers immediately."""
+        """Stop all workers of the executor immediately."""
         ...
 
 
@@ -142,7 +143,7 @@ class ReportsBegin(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class HasEvents(Protocol, metaclass=Capability):
-    """Executor that reports events a user should know, such as the loss of a cluster node."""
+    """Executor that reports events to the user, such as the loss of a cluster node."""
 
     def events(self) -> list[Event]:
         """Return the events that occurred since the last call."""

@@ -13,9 +13,9 @@ RESAMPLE = "#"
 
 @runtime_checkable
 class HasTestSplit(Protocol, metaclass=Capability):
-    """Evaluator that can measure its metrics on examples that the search does not use.
+    """Evaluator that can measure its metrics on a test split, which the search does not use.
 
-    A study measures the designs of its Pareto front on these examples once, after the search.
+    A study measures the designs of its Pareto front on the test split once, after the search.
 
     Laws:
         - The test evaluator reads the same inputs, and provides the same metrics.

@@ -63,7 +63,7 @@ class LearnedMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningResult:
-    """Evaluator fitted to runs, that is, to designs with their measured metrics.
+    """Evaluator fitted to recorded runs, that is, to designs with their measured metrics.
 
     Args:
         text: content of the file to keep, which the option ``file`` of the evaluator accepts.
@@ -78,10 +78,10 @@ class LearningResult:
 
 @runtime_checkable
 class HasLearning(Protocol, metaclass=Capability):
-    """Evaluator that can be fitted to a user's runs and kept as a file, without a study."""
+    """Evaluator that can be fitted to a user's recorded runs and saved as a file."""
 
     def learn(self, file: Path, options: Mapping[str, Any]) -> LearningResult:
-        """Fit the evaluator to the runs of a file, and return the file to keep.
+        """Fit the evaluator to the runs of a file, and return the fitted evaluator as a text.
 
         Args:
             file: the runs.
@@ -106,7 +106,7 @@ class MetricBelief:
     is_logarithmic: bool
 
     def at(self, standard: float) -> Floats:
-        """Return the metric at a number of standard deviations from the mean, (n,)."""
+        """Return the metric a number of standard deviations from the mean prediction, (n,)."""
         values = self.means + standard * self.deviation
         return np.exp(np.clip(values, -700, 700)) if self.is_logarithmic else values
 

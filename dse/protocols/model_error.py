@@ -19,9 +19,9 @@ class ModelError(NamedTuple):
     design's own group was measured, ``extrapolated`` if only a similar group was (``mean`` may then
     be too small), and ``data sheet only`` if no measurement of this device, or of this metric, is
     known. ``mean`` is the mean relative error on measurements that the model was not fitted to (0.1
-    is 10 %), NaN if it is unknown. ``within`` is the mean relative error that remains after the
-    factor that all predictions of a group are off by is divided out; designs with the same
-    ``shares`` have this factor in common. ``within`` is NaN if it is unknown; then use ``mean``.
+    is 10 %), NaN if it is unknown. Designs with the same ``shares`` have a common factor by which
+    all predictions are off; ``within`` is the mean relative error that remains without that factor.
+    ``within`` is NaN if it is unknown; then use ``mean``.
     """
 
     origin: ErrorOrigin

@@ -14,9 +14,10 @@ from dse.protocols.capability import Capability
 
 
 class Optimizer(Protocol):
-    """Proposer of designs; constructed with ``(problem, **options)``.
+    """Optimizer: suggests designs to evaluate, given the results of earlier ones.
 
-    :class:`OptimizerTraits` states what a study relies on; further capabilities are protocols.
+    An optimizer is constructed with ``(problem, **options)``. :class:`OptimizerTraits` states what
+    a study relies on; optional abilities are further protocols.
 
     Laws:
         - It draws random numbers only from ``problem.rng(n)`` or ``problem.rng(n, pending)``, where
@@ -114,11 +115,11 @@ class ExpectsImprovement(Protocol, metaclass=Capability):
 class AdjustsEffort(Protocol, metaclass=Capability):
     """Optimizer whose suggestions can be computed at lower cost, at the price of their quality.
 
-    A study uses this to respect ``thinking``, the optimizer's limit on the time for suggestions.
-    The class itself, not only its instances, has the attributes ``efforts`` and ``effort``. A
-    further attribute ``effort_words``, a description of each level, is part of the events of
-    changes; it may be missing. Law: a suggestion depends on the present effort alone, not on the
-    effort of earlier suggestions.
+    A study lowers the effort to respect ``thinking``, the optimizer's limit on the time for
+    suggestions. The class itself, not only its instances, has the attributes ``efforts`` and
+    ``effort``. A further attribute ``effort_words``, a description of each level, is part of the
+    events of changes; it may be missing. Law: a suggestion depends on the present effort alone, not
+    on the effort of earlier suggestions.
     """
 
     efforts: int

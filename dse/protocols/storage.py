@@ -53,7 +53,7 @@ class StudyStorage(Protocol):
         ...
 
     def studies(self) -> list[str]:
-        """Return the names of all studies, in the order of their creation."""
+        """Return the names of all studies of the storage, in the order of their creation."""
         ...
 
     def delete(self, study: str) -> None:
@@ -79,16 +79,16 @@ class TrialStorage(Protocol):
         ...
 
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
-        """Change the state of unfinished trials to another unfinished state."""
+        """Change the state of unfinished trials, such as from running to pending."""
         ...
 
     def claim(
         self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
     ) -> list[Trial]:
-        """Claim unfinished trials that no living driver of the study holds.
+        """Assign unfinished trials that no live process holds to a driver.
 
-        They are held by no driver (process that runs a study), by one in ``lost``, or by one that
-        has left.
+        A driver is a process that runs a study. The trials are held by no driver, by one in
+        ``lost``, or by one that has left.
 
         Args:
             study: the study's name.
@@ -122,9 +122,10 @@ class TrialStorage(Protocol):
         events: Sequence[Event] = (),
         worker: int | None = None,
     ) -> list[int]:
-        """Store the outcomes of trials that are still unfinished, in this order.
+        """Store the outcomes of trials that are still unfinished, in the given order.
 
-        The first outcome counts, whichever driver holds the trial.
+        The first outcome of a trial counts, whichever driver (process that runs the study) holds
+        the trial.
 
         Args:
             study: the study's name.
@@ -141,10 +142,10 @@ class TrialStorage(Protocol):
         ...
 
     def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
-        """Return trials that are still unfinished to the queue: pending, without a driver.
+        """Requeue unfinished trials after a failed attempt: pending, without a driver.
 
-        The number of attempts of each trial rises by one; :meth:`attempts` returns the fault and
-        the cost of each abandoned attempt.
+        A driver is a process that runs the study. The number of attempts of each trial rises by
+        one; :meth:`attempts` returns the failure and the cost of each abandoned attempt.
 
         Args:
             study: the study's name.
@@ -194,7 +195,7 @@ class EventStorage(Protocol):
         ...
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
-        """Append evaluators' intermediate reports on running trials.
+        """Store intermediate metrics that evaluators reported for running trials.
 
         A report of an abandoned attempt is ignored, because the trial is evaluated again.
         """
@@ -216,15 +217,15 @@ class DriverStorage(Protocol):
         ...
 
     def beat(self, study: str, driver: int) -> None:
-        """Record that the driver is alive; raise StudyError if its number is unknown."""
+        """Record a heartbeat of a driver (process that runs the study)."""
         ...
 
     def leave(self, study: str, driver: int) -> None:
-        """Record that the driver has left; its unfinished trials become pending."""
+        """Record that a driver (process that runs the study) has left, and free its trials."""
         ...
 
     def drivers(self, study: str) -> list[Driver]:
-        """Return all drivers ever registered, by number."""
+        """Return all drivers (processes that run the study) ever registered, by number."""
         ...
 
 
@@ -248,7 +249,7 @@ class Storage(StudyStorage, TrialStorage, EventStorage, DriverStorage, Protocol)
     """
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the storage."""
         ...
 
 
@@ -292,11 +293,11 @@ class Queueing(Storage, Protocol, metaclass=Capability):
         lost: Collection[int] = (),
         below: int | None = None,
     ) -> Take:
-        """Assign up to ``count`` unfinished trials to the driver, lowest numbers first.
+        """Assign up to ``count`` unfinished trials to a driver, lowest numbers first.
 
         Args:
             study: the study's name.
-            driver: the driver that takes them.
+            driver: the driver (process that runs the study) that takes the trials.
             count: the maximum number; 0 only reads the state of the study.
             known: trials that the driver already has. Other trials that it holds were taken by a
                 call whose response was lost; they are returned again.
@@ -321,7 +322,7 @@ class SupportsSummaries(Protocol, metaclass=Capability):
 
 
 class StudyReader(Protocol):
-    """Reader of a consistent snapshot of a study, in chunks of at most a few thousand rows."""
+    """Reader of a consistent snapshot of a stored study, in chunks of a few thousand rows."""
 
     spec: Mapping[str, Any]
     """Spec that the study was created with; empty if it is damaged."""
@@ -344,7 +345,7 @@ class StudyReader(Protocol):
         ...
 
     def check(self) -> Iterator[int]:
-        """Read all rows of the study, redundant ones too, to find damage; yield row counts."""
+        """Read all rows of the study, to find damage; yield the number of rows read."""
         ...
 
 
@@ -361,7 +362,7 @@ class SupportsReading(SupportsSummaries, Protocol, metaclass=Capability):
     def reader(
         self, study: str, on_damage: Callable[[Damage], None] | None = None
     ) -> AbstractContextManager[StudyReader]:
-        """Open the study for reading.
+        """Open a stored study for reading in chunks.
 
         Raises:
             StudyError: there is no such study.
@@ -369,5 +370,5 @@ class SupportsReading(SupportsSummaries, Protocol, metaclass=Capability):
         ...
 
     def check_database(self) -> Iterator[str]:
-        """Check the database outside its studies; yield a description of each damage."""
+        """Check the tables that belong to no study; yield a description of each damage."""
         ...

@@ -26,12 +26,12 @@ MOST_PARAMETERS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Designs that a report presents as a study's result: the front, or the nearest misses.
+    """Designs that a report presents as the result: the front, or the designs nearest to feasible.
 
-    If no design is feasible, ``trials`` are those with the smallest sum of constraint violations,
-    ``feasible`` is false, and ``broken`` maps each limit that a trial violates to the amount (as a
-    fraction of the bound if the bound is a constant). ``weighty`` are the parameters by importance,
-    the most important first, if known.
+    If no design is feasible, ``trials`` are the trials with the smallest sum of constraint
+    violations, ``feasible`` is false, and ``broken`` maps each limit that a trial violates to the
+    amount (as a fraction of the bound if the bound is a constant). ``weighty`` are the parameters
+    by importance, the most important first, if known.
     """
 
     problem: Problem
@@ -43,7 +43,7 @@ class Answer:
 
     @staticmethod
     def of(front: ParetoSet, trials: Sequence[Trial] = (), weighty: Sequence[str] = ()) -> Answer:
-        """Build the result: the front, or the nearest misses among ``trials`` if it is empty."""
+        """Build the result: the front or, if it is empty, the trials nearest to feasible."""
         kept: tuple[Trial, ...] = front.trials
         broken: tuple[Mapping[str, float], ...] = ({},) * len(kept)
         if not kept:
@@ -58,7 +58,7 @@ class Answer:
         )
 
     def thin(self, most: int, keep: Trial | None = None) -> Answer:
-        """Reduce to ``most`` evenly spaced trials, both ends included, plus ``keep``."""
+        """Reduce the result to ``most`` evenly spaced trials, both ends included, plus ``keep``."""
         size = len(self.trials)
         if size <= most:
             return self

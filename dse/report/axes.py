@@ -44,7 +44,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Axis of a figure: displayed value = original value * ``factor``, in ``unit``."""
+    """Axis of a figure, on which values are multiplied by ``factor`` and shown in ``unit``."""
 
     name: str
     unit: str = ""
@@ -53,13 +53,16 @@ class Axis:
 
     @property
     def title(self) -> str:
-        """Name with its unit, truncated to fit along an axis."""
+        """Name of the axis with the unit, truncated to fit along the axis."""
         return _title(self.name, self.unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotAxis:
-    """Axis of a fixed plot, from ``low`` to ``high`` in ``unit``; ``aim`` is the better side."""
+    """Axis of a plot with fixed ends, from ``low`` to ``high`` in ``unit``.
+
+    ``aim`` is the end at which values are better.
+    """
 
     name: str
     low: float
@@ -71,7 +74,7 @@ class PlotAxis:
 
     @property
     def title(self) -> str:
-        """Name with its unit, truncated to fit along an axis."""
+        """Name of the axis with the unit, truncated to fit along the axis."""
         return _title(self.name, self.unit)
 
     @property
@@ -81,13 +84,13 @@ class PlotAxis:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Both ends as texts with units; counts have no decimals."""
+        """Both ends of the axis as texts with units; counts have no decimals."""
         low, high = (number_text(end, self.unit) for end in (self.low, self.high))
         return low, high
 
     @property
     def ticks(self) -> list[float]:
-        """Round numbers along the axis."""
+        """Round numbers along the axis, at which it has ticks."""
         return ticks(self.low, self.high, log=self.log)
 
     def shares(self, values: Floats) -> Floats:
@@ -127,7 +130,7 @@ def plot_axis(
     aim: str = "",
     margin: float = MARGIN,
 ) -> PlotAxis:
-    """Return an axis of a fixed plot that shows the best values and others near them."""
+    """Return an axis with fixed ends that shows the best values and others near them."""
     ends = focus(best, every, np.zeros(0), log=axis.log, margin=margin) or (0.0, 0.0)
     if ends[0] == ends[1]:  # all values near the best may be equal
         finite = every[np.isfinite(every)]

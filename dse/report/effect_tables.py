@@ -136,7 +136,7 @@ def _pair_rows(found: Effects) -> tuple[list[str], list[list[str]]]:
 
 
 def share_text(share: float | None) -> str:
-    """Return a fraction of the variance as a percentage text."""
+    """Return a share of the variance as a percentage text."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 

@@ -11,7 +11,7 @@ from dse.errors import PluginError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """Wheel of a package registry, pinned by version and hash, whose files are read as data.
+    """Package of model or data files: a wheel, pinned by version and hash, that is not imported.
 
     ``used_by``, ``purpose`` and ``licence`` inform the user who decides whether to install it;
     ``reads`` are the files that evaluators read, as glob patterns relative to the asset's folder.
@@ -56,7 +56,7 @@ class Asset:
 def cache_folder() -> Path:
     """Return the cache folder, whose contents can be built or downloaded again.
 
-    It is ``$DSE_CACHE``, else ``dse-engine`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``.
+    The folder is ``$DSE_CACHE``, else ``dse-engine`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``.
 
     Source:
         XDG Base Directory Specification 0.8: a path that is not absolute is to be ignored.

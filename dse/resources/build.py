@@ -35,9 +35,9 @@ _PIP = (
 def build(environment: Environment, watch: Watch = lambda _: None) -> bool:
     """Create a virtual environment with its pinned packages; return false if it exists already.
 
-    It is built in a temporary folder, which the last step renames. The environment's Python locates
-    its packages relative to itself, so it survives the rename; the packages' scripts would not, and
-    are not used.
+    The environment is built in a temporary folder, which the last step renames. The environment's
+    Python locates its packages relative to itself, so it survives the rename; the packages' scripts
+    would not, and are not used.
 
     Raises:
         PluginError: a package is unavailable or is not the pinned file, or the folder cannot be

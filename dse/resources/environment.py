@@ -15,9 +15,9 @@ from dse.resources.asset import cache_folder
 class Environment:
     """Virtual environment of one package and its dependencies, pinned by version and hash.
 
-    ``requirements`` is the requirements file, with hashes, that pip installs; ``size_bytes`` is
-    the size on disk, for the user who decides whether to install it. Its packages are never
-    imported here; its own Python is started as a process.
+    ``requirements`` is the requirements file, with hashes, that pip installs; ``size_bytes`` is the
+    size on disk, for the user who decides whether to install it. The packages are never imported
+    into this process; the environment's own Python is started.
     """
 
     name: str

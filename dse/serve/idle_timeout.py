@@ -61,7 +61,10 @@ class IdleTimeout(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is being answered here: it is incomplete, refused or answered."""
+        """Whether the connection has no request that is being answered.
+
+        The last request is incomplete, refused or answered.
+        """
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or PLACE not in cycle.scope
 
@@ -90,8 +93,8 @@ class IdleTimeout(H11Protocol):
 def longest_idle(connections: Iterable[IdleTimeout]) -> IdleTimeout:
     """Return the idle connection to close when there are too many.
 
-    It is the longest idle one of the client with the most idle connections. A connection with
-    unsent data is returned only if all have some.
+    The result is the longest idle connection of the client with the most idle connections. A
+    connection with unsent data is returned only if all have some.
 
     Args:
         connections: all connections of the server, at least one of which is idle.

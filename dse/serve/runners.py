@@ -41,7 +41,7 @@ class Runner:
     def last_words(self) -> str:
         """Last lines that the process printed, if it failed.
 
-        It is empty while the process runs, or if it ended normally or was paused.
+        The text is empty while the process runs, or if it ended normally or was paused.
         """
         if self.runs or self.stopping or self.process.returncode in (0, 3):
             return ""
@@ -53,7 +53,7 @@ class Runner:
     def stop(self) -> None:
         """Send the process one SIGINT, after which it releases its trials and ends.
 
-        Later calls do nothing: a second SIGINT would keep it from releasing them.
+        Later calls do nothing: a second SIGINT would keep the process from releasing its trials.
         """
         if not self.stopping:
             self.stopping = True

@@ -49,7 +49,7 @@ def rows(watch: StorageMonitor, runners: Runners) -> Iterator[api_models.StudySu
 
 
 def state(snapshot: Snapshot, runners: Runners) -> api_models.StudyState:
-    """Return the present state of the study as an API model."""
+    """Return the present state of a study as a model of the web API."""
     study, trials = snapshot.study, snapshot.trials
     runner = runners.of(study.name)
     return api_models.StudyState(
@@ -80,7 +80,10 @@ def state(snapshot: Snapshot, runners: Runners) -> api_models.StudyState:
 
 
 def front(snapshot: Snapshot) -> FrontFacts:
-    """Return the Pareto front; the least infeasible designs if none is feasible."""
+    """Return the Pareto front of a study for the web API.
+
+    Without a feasible design, the designs of least violation are returned.
+    """
     name, proof = snapshot.study.name, snapshot.proof
     facts = front_json(name, snapshot.front, snapshot.finished, proof=proof)
     facts["gap"] = gap_json(known_gap(proof, snapshot.events))
@@ -88,7 +91,7 @@ def front(snapshot: Snapshot) -> FrontFacts:
 
 
 def trials(snapshot: Snapshot, some: api_models.TrialFilter) -> api_models.TrialPage:
-    """Return the selected trials, with the total number in the selected state."""
+    """Return selected trials for the web API, with the total number in the selected state."""
     found = snapshot.trials
     if some.state is not None:
         found = found.take(found.are(some.state))
@@ -98,7 +101,7 @@ def trials(snapshot: Snapshot, some: api_models.TrialFilter) -> api_models.Trial
 
 
 def trial_row(snapshot: Snapshot, trial: Trial) -> api_models.TrialDetail:
-    """Return a trial as an API model."""
+    """Return a trial as a model of the web API."""
     facts = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
     return api_models.TrialDetail.model_validate(facts["trials"][0])
 

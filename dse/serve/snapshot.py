@@ -80,7 +80,7 @@ class Snapshot:
 
     @cached_property
     def exhausted(self) -> bool:
-        """Whether every legal design has become a trial, so that a remaining budget has no use."""
+        """Whether every legal design has become a trial, so that no budget allows another one."""
         count = self.study.problem.space.count()
         if count is None or len(self.trials) < count:
             return False
@@ -88,7 +88,7 @@ class Snapshot:
 
     @cached_property
     def room(self) -> Room:
-        """Number of trials that the study's budget still allows, with the reason if it is 0."""
+        """Number of trials that the study's budget still allows; if it is 0, also the reason."""
         bounds, over = self.study.bounds(), self.trials.over
         spent_s = float(self.trials.cost_s[over].sum())
         if bounds.time_s is not None and spent_s >= bounds.time_s:

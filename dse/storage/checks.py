@@ -10,12 +10,12 @@ from dse.errors import Overtaken, StorageError, StudyError, nearest
 
 
 def missing(study: str, known: Collection[str]) -> StudyError:
-    """Return the error for a study that does not exist."""
+    """Return the error for a study that does not exist in the storage."""
     return StudyError(f"there is no study {study!r}", hint=nearest(study, known))
 
 
 def taken(study: str) -> StudyError:
-    """Return the error for a study that exists already."""
+    """Return the error for a study name that is already used in the storage."""
     return StudyError(
         f"there is a study {study!r} already", hint="resume it, delete it or use another name"
     )

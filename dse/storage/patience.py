@@ -46,7 +46,7 @@ class Retrier:
 
     @property
     def is_away(self) -> bool:
-        """Whether the last call failed because the storage was unavailable."""
+        """Whether the last call found the storage unavailable."""
         return self._since is not None
 
     def read(self, call: Callable[[], R]) -> R:

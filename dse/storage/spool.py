@@ -20,7 +20,7 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spooled:
-    """Outcomes that one driver measured and could not store.
+    """Outcomes that a process measured and could not store during a storage outage.
 
     ``entry`` is the unique mark of the driver's registration with its study; it identifies the
     database and the record that the outcomes belong to.
@@ -33,7 +33,7 @@ class Spooled:
 
 
 def write_spool(spooled: Spooled) -> Path | None:
-    """Write the outcomes to the driver's spool file, replacing its earlier content.
+    """Write unstored outcomes to the process's spool file, replacing its earlier content.
 
     Returns:
         The file; ``None`` if no folder is writable or a number is not finite.
@@ -48,14 +48,17 @@ def write_spool(spooled: Spooled) -> Path | None:
 
 
 def remove_spool(entry: str) -> None:
-    """Delete the spool file of a driver, if it exists; ``entry`` is the unique mark in its name."""
+    """Delete the spool file (saved outcomes) of a process, if it exists.
+
+    ``entry`` is the unique mark in the file's name.
+    """
     for folder in spool_folders():
         with suppress(OSError):
             (folder / f"{_PREFIX}{entry}{_SUFFIX}").unlink()
 
 
 def find_spools(entries: Mapping[str, int]) -> Iterator[Spooled]:
-    """Yield the outcomes in the spool files of these drivers; unreadable files are skipped.
+    """Yield the outcomes in the spool files of a study's processes; skip unreadable files.
 
     Args:
         entries: the number of each driver of a study by the unique mark of its registration.

@@ -58,7 +58,7 @@ def add_import_mark(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def remove_import_mark(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a study's specification without the mark of its origin."""
+    """Return a study's specification without the mark that it was imported."""
     return {key: value for key, value in spec.items() if key != _ORIGIN}
 
 

@@ -28,7 +28,7 @@ from dse.study.thinking import ThinkingControl, effort_changes
 
 
 class Clock:
-    """Monotonic clock of this process."""
+    """Monotonic clock of a process, with functions to wait."""
 
     def now_s(self) -> float:
         """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
@@ -51,11 +51,11 @@ _FEW = 20
 
 
 class AskCoordinator:
-    """One driver's access to the queue of trials and to the asker's role, the right to add designs.
+    """Access of one process to a study's trial queue, and to the exclusive right to add designs.
 
-    A single driver asks its optimizer for designs without acquiring the role. So does every driver
-    of a storage without a queue: such a storage rejects designs that were asked for without knowing
-    all trials.
+    A driver is a process that runs a study. A single driver adds designs without acquiring the
+    right. So does every driver of a storage without a queue: such a storage rejects designs that
+    were suggested without knowledge of all trials.
 
     Args:
         ledger: the driver's copy of the study's trials.
@@ -94,17 +94,17 @@ class AskCoordinator:
 
     @property
     def queues(self) -> bool:
-        """Whether the storage has a queue of trials, from which drivers take those to evaluate."""
+        """Whether the storage has a queue of trials from which processes take their work."""
         return self._storage is not None
 
     @property
     def shares(self) -> bool:
-        """Whether other drivers work on the study, or any holds the right to add designs."""
+        """Whether other processes work on the study, or any holds the right to add designs."""
         return self._others > 0 or self._queue.asker is not None
 
     @property
     def knows(self) -> bool:
-        """Whether the driver has read all trials and outcomes counted in the last queue state."""
+        """Whether the process has read all trials and outcomes counted in the last queue state."""
         known = len(self._ledger.finished), len(self._ledger.trials)
         return known >= (self._queue.finished, self._queue.trials)
 
@@ -119,7 +119,7 @@ class AskCoordinator:
 
         Args:
             room: maximum number of trials.
-            own: numbers of the trials that the driver holds already.
+            own: numbers of the trials that this driver (process) holds already.
         """
         storage, ledger = self._storage, self._ledger
         if storage is None or room <= 0 or (not self.shares and ledger.open.keys() <= own):
@@ -156,12 +156,12 @@ class AskCoordinator:
         return self._lookahead.count(self._queue, own=own, holds=holds, lost=lost)
 
     def is_free(self) -> bool:
-        """Return whether no other live driver holds the right to add designs."""
+        """Return whether no other live process holds the right to add designs to the study."""
         asker = self._queue.asker
         return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
 
     def begin(self) -> bool:
-        """Acquire the right to add designs if needed; return false if another driver was faster."""
+        """Acquire the right to add designs, if needed; return false if another process has it."""
         if self._storage is None or not self.shares or self.term is not None:
             return True
         term = self._queue.term
@@ -172,13 +172,13 @@ class AskCoordinator:
         return True
 
     def end(self) -> None:
-        """Release this driver's right to add designs, if it holds it, without having added any."""
+        """Release the right to add designs without having added any, if this process holds it."""
         if self._storage is not None and self.term is not None:
             self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
-        """Note that new designs were stored, which ended this driver's right to add designs.
+        """Note that new designs were stored, which ended this process's right to add designs.
 
         Args:
             asked: number of designs stored.
@@ -247,11 +247,11 @@ _HINT = (
 
 
 class InformedOptimizer:
-    """Optimizer of a driver's loop, with the trials that it has received and its events.
+    """Optimizer of a process's loop, with the trials that it has received and its events.
 
     Args:
         optimizer: the optimizer.
-        ledger: the driver's copy of the study's trials.
+        ledger: the process's copy of the study's trials.
         thinking: the control of the cost of suggestions, if any.
     """
 
@@ -273,8 +273,8 @@ class InformedOptimizer:
     def teach_news(self) -> None:
         """Pass the finished trials that the optimizer has not received yet.
 
-        The loop does this as late as possible, because most of many drivers never ask their
-        optimizer.
+        The loop calls this as late as possible, because of many processes that share a study most
+        never ask their optimizer.
         """
         self.teach(self.ledger.finished[self.finished :])
 

@@ -25,7 +25,7 @@ _OUTSIDE = "its design is not legal in the space"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """Attached trials, and the number of results that were left out, by reason."""
+    """Trials whose results a user attached, and the number of results left out, by reason."""
 
     trials: Sequence[Trial]
     left_out: dict[str, int]

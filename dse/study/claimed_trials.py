@@ -28,7 +28,7 @@ LOST = Outcome(
 
 
 class ClaimedTrials:
-    """Trials that one driver has claimed for evaluation, and the storage of their outcomes.
+    """Trials that one process has reserved for evaluation, and the storage of their outcomes.
 
     Args:
         ledger: the driver's copy of the study's trials.
@@ -52,11 +52,11 @@ class ClaimedTrials:
         self._free: list[int] = []
 
     def taken(self, room: int, own: Set[int]) -> list[Trial]:
-        """Claim up to ``room`` trials held by no driver, or by one that has left or is lost.
+        """Reserve up to ``room`` trials that no live process holds.
 
         Args:
             room: maximum number of trials.
-            own: numbers of the trials that the driver holds already.
+            own: numbers of the trials that this process holds already.
         """
         if room <= 0 or self._ledger.open.keys() <= own:
             return []
@@ -71,19 +71,19 @@ class ClaimedTrials:
         return got
 
     def keep_held(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return those of the trials that the storage still assigns to this driver."""
+        """Return those of the trials that the storage still assigns to this process."""
         known = self._ledger.storage.trials(self._ledger.study) if trials else ()
         return [one for one in trials if known[one.number].worker == self._lease.id]
 
     def end(self, outcomes: Mapping[int, Outcome], events: Sequence[Event] = ()) -> list[Trial]:
-        """Store outcomes; reissue and claim trials whose fault may be transient.
+        """Store outcomes; queue trials again whose failure may be transient.
 
         Args:
             outcomes: by trial number.
             events: events to store with them.
 
         Returns:
-            The reissued trials that this driver has claimed.
+            The trials to try again that this process has reserved.
         """
         storage, study = self._ledger.storage, self._ledger.study
         doubtful = any(o.fault and self._retries.get(o.fault.kind) for o in outcomes.values())
@@ -137,7 +137,7 @@ class ClaimedTrials:
         )
 
     def inherit(self, take: Take) -> list[Trial]:
-        """Record failed attempts of trials taken from lost drivers; return the trials to evaluate.
+        """Record failed attempts of trials taken from lost processes; return the trials to run.
 
         The record is read first, because some of the trials may have finished by now.
         """
@@ -200,7 +200,7 @@ class Times:
             self._ledger.storage.begin(self._ledger.study, begun)
 
     def stamp(self, number: int, outcome: Outcome) -> Outcome:
-        """Return the outcome with its begin and end times filled in if the executor set none."""
+        """Return an outcome with begin and end times filled in if the executor set none."""
         begun_at = self._begun.pop(number, None)
         if outcome.finished_at is not None:
             return outcome
@@ -218,7 +218,7 @@ _BEATS = 3
 
 
 class Lease:
-    """Claim of a driver to its trials, valid while its heartbeats arrive; a context manager.
+    """Reservation of a process's trials, valid while its heartbeats arrive; a context manager.
 
     Clocks of different machines are never compared: an observer measures, by its own clock, how
     long another driver's heartbeat counter has not increased. A driver on this machine is lost as
@@ -271,11 +271,11 @@ class Lease:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to check the other drivers' heartbeats."""
+        """Whether it is time to check the heartbeats of the other processes."""
         return time.monotonic() - self._looked_at >= min(LOOK_S, self._lease_s / _BEATS)
 
     def look(self) -> None:
-        """Read the other drivers' heartbeats, and update which have left and which are lost."""
+        """Read the other processes' heartbeats, and update which have left and which are lost."""
         self._looked_at = now = time.monotonic()
         others = [d for d in self._storage.drivers(self._study) if d.id != self.id]
         if self._unanswered_late():
@@ -284,19 +284,19 @@ class Lease:
         self.lost = frozenset(d.id for d in others if not d.left and self._is_lost(d, now))
 
     def has_gone(self, driver: int) -> bool:
-        """Return whether a driver had left or was lost at the last :meth:`look`."""
+        """Return whether a process had left or was lost at the last :meth:`look`."""
         return driver in self._away or driver in self.lost
 
     def was_blind(self) -> bool:
-        """Return whether this driver's own heartbeats were late since the last call.
+        """Return whether this process's own heartbeats were late since the last call.
 
-        Other drivers may then have considered this driver lost and claimed its trials.
+        Other processes may then have considered this process lost and taken over its trials.
         """
         since, self._asked_blind = self._asked_blind, self._blind_until
         return self._unanswered_late() or since != self._blind_until
 
     def free(self, trial: Trial) -> bool:
-        """Return whether no live driver holds the trial, so that it may be claimed."""
+        """Return whether no live process holds the trial, so that it may be taken."""
         return trial.worker is None or self.has_gone(trial.worker)
 
     def _is_lost(self, driver: Driver, now: float) -> bool:

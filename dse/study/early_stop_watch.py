@@ -79,14 +79,15 @@ def contradiction(
     finished: Sequence[Trial] = (),
     events: Sequence[Event] = (),
 ) -> tuple[int, str] | None:
-    """Return the first trial that was stopped or continued against the rule, and why.
+    """Return the first trial that was stopped or continued against the early-stopping rule.
 
-    The result is ``None`` if all reports agree with the rule. Under successive halving every report
-    is a decision: a trial has to be stopped exactly where the rule stops it. Under the rule that
-    stops a trial once it is certain to be dominated, a stop is checked against the finished trials
-    that were known according to its event. Whether a trial ended correctly is decided by the last
-    run of the driver that stored its outcome. Records of older versions do not name that driver:
-    there, at least one run of the trial has to be consistent with how it ended.
+    The reason is returned, too. The result is ``None`` if all reports agree with the rule. Under
+    successive halving every report is a decision: a trial has to be stopped exactly where the rule
+    stops it. Under the rule that stops a trial once it is certain to be dominated, a stop is
+    checked against the finished trials that were known according to its event. Whether a trial
+    ended correctly is decided by the last run of the driver that stored its outcome. Records of
+    older versions do not name that driver: there, at least one run of the trial has to be
+    consistent with how it ended.
 
     Args:
         rule: the early-stopping rule.

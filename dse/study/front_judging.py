@@ -22,9 +22,10 @@ from dse.system.swallowed_interrupts import raise_lost_interrupt
 class FrontJudge:
     """Measurement of the front of a study on the test split of its evaluators.
 
-    Each result is recorded as soon as it is measured. Optimizers never receive the results. Drivers
-    of one study divide the trials among themselves: before a driver measures a trial, it records a
-    claim, and the first claim of a driver that is not lost counts. So no trial is measured twice.
+    Each result is recorded as soon as it is measured. Optimizers never receive the results. The
+    processes (drivers) of one study divide the trials among themselves: before a process measures a
+    trial, it records a reservation, and the first reservation of a live process counts. So no trial
+    is measured twice.
 
     Args:
         plan: the study's plan.
@@ -33,8 +34,8 @@ class FrontJudge:
         make_executor: makes the executor that runs a pipeline.
         is_stopped: returns whether to begin no further measurement.
         on_judged: called with (done, total) after each result.
-        lease: lease of the driver that measures; with ``None``, no claims are
-            recorded, as if there were no other drivers.
+        lease: lease of the process that measures; with ``None``, no reservations are recorded, as
+            if there were no other processes.
     """
 
     plan: Plan
@@ -47,7 +48,7 @@ class FrontJudge:
     _held_out: HeldOutPipeline = field(init=False)
 
     def missing(self, *, again: bool = False, failed: bool = False) -> list[Trial]:
-        """Return the trials of the front to measure on the test split.
+        """Return the trials of the front that are to be measured on the test split.
 
         Args:
             again: include trials that have a result.
@@ -60,7 +61,7 @@ class FrontJudge:
         return [t for t in front if t.state is State.DONE and t.number not in done]
 
     def measure(self, trials: Sequence[Trial]) -> list[JudgedTrial]:
-        """Measure trials on the test split, and record each result.
+        """Measure trials on the test split of the evaluators, and record each result.
 
         Args:
             trials: the trials.

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class GapMonitor:
-    """Stopping rule by the gap, which is estimated at certain numbers of measurements only.
+    """Stopping rule by the hypervolume gap, the share of the hypervolume that may be missing.
 
-    Between two estimates the number of measurements grows by a sixteenth, so that the estimates
-    cost little. The rule decides from recorded estimates, so that a resumed study decides as an
-    uninterrupted one.
+    The gap is estimated at certain numbers of measurements only. Between two estimates the number
+    of measurements grows by a sixteenth, so that the estimates cost little. The rule decides from
+    recorded estimates, so that a resumed study decides as an uninterrupted one.
 
     Args:
         problem: the problem.
@@ -49,7 +49,7 @@ class GapMonitor:
         return GapEstimator(self.problem, confidence=self.confidence, completes=self.completes)
 
     def recall(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:
-        """Restore the last estimate of this confidence; return the reason if it ended the study.
+        """Restore the last recorded estimate; return the reason if it ended the study.
 
         Args:
             events: the study's recorded events.
@@ -72,7 +72,7 @@ class GapMonitor:
         return self._reason() if self._counted(trials, done) <= self.last.measurements else ""
 
     def look(self, finished: Sequence[Trial], measured: int) -> tuple[list[Event], str]:
-        """Estimate the gap if enough was measured since the last estimate.
+        """Estimate the hypervolume gap if enough was measured since the last estimate.
 
         Args:
             finished: all finished trials.
@@ -110,7 +110,7 @@ class GapMonitor:
 def recorded_gap(
     problem: Problem, found: HypervolumeGap, *, measurements: int, finished: int
 ) -> RecordedGap:
-    """Return a gap as it is recorded, with values in the objectives' own units and signs.
+    """Return a hypervolume gap for the record, with values in the objectives' units and signs.
 
     Args:
         problem: the problem.

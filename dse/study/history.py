@@ -26,7 +26,7 @@ class TrialHistory:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Number of finished trials, and of all trials, that the driver has read."""
+        """Number of finished trials, and of all trials, that this process has read."""
         return len(self.finished), len(self.trials)
 
     def read(self) -> Sequence[Trial]:
@@ -49,7 +49,7 @@ class TrialHistory:
             self.numbers.setdefault(trial.design, []).append(trial.number)
 
     def hold(self, trials: Iterable[Trial]) -> None:
-        """Replace unfinished trials by newer versions, which name the drivers that run them."""
+        """Replace unfinished trials by newer versions, which name the processes that run them."""
         for trial in trials:
             self.open[trial.number] = trial
 
@@ -73,10 +73,11 @@ class TrialHistory:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """State of a study's record when an optimizer was asked for designs.
+    """State of a study's record at a request to the optimizer for designs.
 
-    ``news`` are the finished trials that were known at this ask but not at the previous ask;
-    ``pending`` are the designs of the trials that were unfinished as far as the asking driver knew.
+    ``news`` are the finished trials that were known at this request but not at the previous one;
+    ``pending`` are the designs of the trials that were unfinished as far as the requesting process
+    knew.
     """
 
     ask: Asked
@@ -130,11 +131,11 @@ def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestio
 
 
 class TrialFidelities:
-    """Fidelity level (rung) of each trial: the number of earlier trials with the same design.
+    """Fidelity level of each trial: the number of earlier trials with the same design.
 
     Args:
-        ledger: the driver's copy of the study's trials.
-        stages: the lowest rung at which each evaluator runs, by its label; empty if the study has
+        ledger: the process's copy of the study's trials.
+        stages: the lowest level at which each evaluator runs, by its label; empty if the study has
             only one fidelity.
         whole: designs that are evaluated in full the first time, such as baselines.
     """
@@ -148,7 +149,7 @@ class TrialFidelities:
         self._whole = frozenset(whole)
 
     def labels(self, trial: Trial) -> frozenset[str] | None:
-        """Return the labels of the evaluators that run on the trial's rung; ``None`` means all."""
+        """Return the labels of the evaluators that run at the trial's fidelity; ``None``: all."""
         if not self._stages or trial.design in self._whole:
             return None
         rung = self._ledger.numbers[trial.design].index(trial.number)

@@ -130,7 +130,9 @@ def _check_local(plan: Plan, storage: str | Storage | None) -> None:
 
 
 class Taker:
-    """Converter of external trials to a problem's designs and metrics; counts skips by reason.
+    """Converter of external trials to a study's designs and metrics.
+
+    Skipped trials are counted by reason.
 
     Args:
         problem: the problem.
@@ -149,7 +151,7 @@ class Taker:
         self._alone = [o.text if o.text in problem.metrics else None for o in problem.objectives]
 
     def take(self, found: ExternalTrial) -> None:
-        """Convert and keep the trial, or count the reason why it is skipped."""
+        """Convert and keep an external trial, or count the reason why it is skipped."""
         reason = self._reason(found)
         if reason:
             self.left_out[reason] = self.left_out.get(reason, 0) + 1

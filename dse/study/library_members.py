@@ -28,7 +28,7 @@ _MEND = "export it again (dse studies export NAME -o FILE), or take it out of th
 
 
 def inherit_libraries(libraries: Mapping[str, str], problem: Problem) -> Inherited:
-    """Return prior data from a study's libraries, and the exported studies that are left out.
+    """Return prior data from libraries (folders of exported studies), and the files left out.
 
     Args:
         libraries: the SHA-256 and name of each file, one a line, by folder.

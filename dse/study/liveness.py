@@ -23,7 +23,7 @@ def here() -> str:
 
 
 def gone(driver: Driver) -> bool:
-    """Return whether a driver of this machine has ended; false if that cannot be determined."""
+    """Return whether a process of this machine has ended; false if that cannot be determined."""
     if driver.host != here():
         return False
     started = read_start_time(driver.pid)

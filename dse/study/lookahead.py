@@ -29,11 +29,12 @@ _WINDOW = 8
 
 
 class Lookahead:
-    """Estimator of the demand for designs, from the queue states that a driver observes.
+    """Estimator of how many designs the processes of a study need, from the queue's states.
 
-    It is deterministic and uses no clock or storage. A single driver needs nothing ahead. If an
-    ask is fast relative to the demand, each driver best asks for itself with the latest results.
-    Otherwise the queue has to hold enough designs to last while an ask is computed.
+    The estimate is deterministic and uses no clock or storage. A single process needs no designs in
+    advance. If a suggestion is fast relative to the demand, each process best requests designs for
+    itself with the latest results. Otherwise the queue has to hold enough designs to last while
+    suggestions are computed.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ class Lookahead:
         """Update the estimated rate of finished trials from an observation of the queue.
 
         Args:
-            now_s: time of the observation by the driver's own clock.
+            now_s: time of the observation by the process's own clock.
             queue: the observed state.
         """
         here = now_s, queue.finished
@@ -57,11 +58,11 @@ class Lookahead:
             self._anchors = [(last_s, last), here]
 
     def low(self, queue: Queue) -> int:
-        """Return how many designs must wait in the queue to last for the duration of an ask."""
+        """Return how many designs must wait in the queue while new ones are computed."""
         return math.floor(_MARGIN * self._rate_per_s * queue.ask_s)
 
     def count(self, queue: Queue, *, own: int, holds: bool, lost: int) -> int:
-        """Return how many designs to request beyond those that the driver itself needs.
+        """Return how many designs to request beyond those that the process itself needs.
 
         Args:
             queue: the observed state of the queue.

@@ -27,7 +27,7 @@ _SCENARIO = "(scenario) "
 
 
 def is_plugin(by: str) -> bool:
-    """Return whether a recorded optimizer name names a plug-in, not a phase of the engine."""
+    """Return whether a recorded optimizer name is that of a plug-in, not of an internal step."""
     return not by.startswith("(")
 
 
@@ -71,7 +71,7 @@ def find_auto_choice(events: Iterable[Event]) -> str:
 
 
 def list_given_designs(plan: Plan, inherited: Inherited) -> list[Design]:
-    """Return the designs evaluated before the optimizer's: from earlier studies, then baselines."""
+    """Return the designs to evaluate before the optimizer's: earlier studies', then baselines."""
     baselines = [Design(d) for d in plan.problem.baselines]  # type: ignore[arg-type]
     return list(dict.fromkeys([*inherited.designs, *baselines]))
 

@@ -63,7 +63,7 @@ class RecordedStudy:
 
     @property
     def contrast(self) -> Contrast | None:
-        """Comparison of the best designs under each scenario; ``None`` without scenarios."""
+        """Comparison of the best designs of each scenario; ``None`` without scenarios."""
         if not self.plan.alone:
             return None
         return contrast(self.problem, self.plan.alone, self.plan.weights, self.finished)
@@ -86,7 +86,7 @@ class RecordedStudy:
 
     @property
     def proof(self) -> Proof:
-        """Statement of what is proved about the front (such as exactness), and missing values."""
+        """Statement on what is proved about the front, such as exactness, and on missing values."""
         return Proof.of_study(self.problem, self.finished, self.events)
 
     @property

@@ -12,10 +12,10 @@ from dse.study.history import TrialHistory
 
 
 def store_spools(ledger: TrialHistory, retries: Mapping[FaultKind, int]) -> int:
-    """Store a study's outcomes that spool files of this machine hold; return how many.
+    """Store outcomes that were saved in files of this machine during an outage; count them.
 
-    The outcomes are attributed to the driver that measured them. A trial that has finished
-    meanwhile is unchanged: the first outcome counts.
+    An outage is a time without access to the storage. The outcomes are attributed to the process
+    that measured them. A trial that has finished meanwhile is unchanged: the first outcome counts.
 
     Args:
         ledger: the study's trials, already read; its next read returns the stored outcomes.

@@ -70,21 +70,21 @@ class ReplayResult:
 
     @property
     def whole(self) -> bool:
-        """Whether every recorded ask (request for designs) was replayed and matched."""
+        """Whether every recorded request for designs was replayed and matched."""
         return self.sound and not self.skipped_asks
 
     @property
     def sound(self) -> bool:
-        """Whether no replayed ask failed and no trial is unknown or salvaged; also for a sample."""
+        """Whether no replayed request failed and all trials stem from requests."""
         return self.mismatch is None and not self.unknown and not self.salvaged
 
     @property
     def miss_probability(self) -> float:
-        """Probability that the sampled replay misses a changed ask, all being equally likely."""
+        """Probability that a replay of a sample misses a changed request, all equally likely."""
         return self.skipped_asks / max(1, self.asks + self.skipped_asks)
 
     def after(self, ask: Asked, *, replayed: bool = True) -> ReplayResult:
-        """Return this result after one more matching ask (request for designs).
+        """Return the result after one more matching request for designs.
 
         Args:
             ask: the recorded request.
@@ -103,7 +103,7 @@ class ReplayResult:
 
 
 class Replay:
-    """Replay of a study's record, ask by ask; the record is only read.
+    """Replay of a study's requests to its optimizer, in order; the record is only read.
 
     Args:
         study: the study.

@@ -60,7 +60,7 @@ from dse.system.swallowed_interrupts import interrupts_cleared
 
 @dataclass(kw_only=True)
 class StudyRun:
-    """One driver's run of a study.
+    """Run of a study by one process.
 
     Args:
         plan: the study's plan; once its baselines are measured, a plan with their values replaces
@@ -253,7 +253,7 @@ class StudyRun:
         judge.measure(judge.missing())
 
     def executor_of(self, pipeline: Pipeline) -> Executor:
-        """Return the study's executor for the evaluators of another pipeline."""
+        """Return the study's executor for a different pipeline of evaluators."""
         return self._make_executor(self.executor, None, pipeline)
 
     def _loop_here(self, by: str) -> None:

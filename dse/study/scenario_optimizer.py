@@ -14,7 +14,7 @@ from dse.protocols import Optimizer, OptimizerTraits
 
 
 class ScenarioOptimizer:
-    """Wrapper of an optimizer that labels its events with a scenario's name."""
+    """Optimizer wrapper that adds a scenario's name to the recorded events."""
 
     traits = OptimizerTraits(batch=1_024)
 
@@ -40,7 +40,7 @@ def for_free(problem: Problem, *, exact: bool) -> Optimizer | None:
     """Return an optimizer that completes a scenario's front without new measurements.
 
     Args:
-        problem: the problem under that scenario.
+        problem: the problem of the scenario.
         exact: whether the study's own front is exact.
 
     Returns:

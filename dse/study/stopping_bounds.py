@@ -22,9 +22,9 @@ ENOUGH = 1 << 30
 class Room:
     """Number of further trials that a budget allows, and the exhausted limit if it is 0.
 
-    Unfinished trials with numbers below ``until`` may still leave part of the budget unused,
-    whichever driver runs them. ``affordable`` is the number of trials that the cost limit allows in
-    advance for other drivers, at the mean cost of the finished trials.
+    Unfinished trials with numbers below ``until`` may still leave some of the budget unused.
+    ``affordable`` is the number of trials that the cost limit allows in advance for other
+    processes, at the mean cost of the finished trials.
     """
 
     count: int
@@ -37,8 +37,8 @@ class Room:
 class Bounds:
     """Limits at which a study stops asking for designs; ``None`` means unlimited.
 
-    All drivers of a study count together. ``time_s`` is in seconds: of evaluation before the run
-    began, plus the elapsed time of the run.
+    All processes that run the study count together. ``time_s`` is in seconds: of evaluation before
+    the run began, plus the elapsed time of the run.
 
     ``cost`` is in dollars, at ``price_per_s`` dollars per second of evaluation;
     ``min_improvement`` is the least expected hypervolume improvement of a suggested design, as a
@@ -145,7 +145,7 @@ class StoppingRules:
         self._patience: Patience | None = None
 
     def recall(self, by: str) -> str:
-        """Restore the rules from the record; return the reason if one ended the study.
+        """Restore the stopping rules from the record; return the reason if one ended the study.
 
         Args:
             by: the optimizer's name in the record.
@@ -165,7 +165,7 @@ class StoppingRules:
         return ""
 
     def judge(self, measured: int) -> tuple[str, str]:
-        """Return the rule that stops the study now, by its kind of event, and the reason or ''.
+        """Return the stopping rule that ends the study now, as an event's kind, and the reason.
 
         Args:
             measured: number of finished trials that cost a measurement.
@@ -179,6 +179,6 @@ class StoppingRules:
         return KIND, reason
 
     def keep(self) -> None:
-        """Store the new count of low gains, once the judged suggestion is recorded."""
+        """Store the number of consecutive low gains, once the judged suggestion is recorded."""
         if self._patience is not None:
             self._patience.keep()

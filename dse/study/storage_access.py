@@ -23,7 +23,7 @@ DEFAULT_STORAGE = "sqlite:///dse.db"
 def check_name(name: str) -> None:
     """Raise StudyError unless a new study may have this name.
 
-    Untrusted files may contain any name.
+    Names are checked because imported files may contain any text.
 
     Raises:
         StudyError: the name has characters other than letters, digits, '_', '-', '.' and spaces.
@@ -51,7 +51,8 @@ def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
 def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
     """Return the storage at a URL, whose scheme selects the plug-in.
 
-    A missing SQLite file is treated as an empty storage; it is created only if a study ``begins``.
+    A missing SQLite file is treated as an empty storage; the file is created only if a study
+    ``begins``.
 
     Raises:
         PluginError: no storage plug-in has that scheme, or the text is a file name.

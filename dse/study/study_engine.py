@@ -105,7 +105,7 @@ class StudyEngine(RecordedStudy):
         where: str = "",
         hint: str = "give this one another name",
     ) -> StudyEngine:
-        """Return the study of a plan: created now, or resumed if it exists.
+        """Return the study that a plan describes: created now, or resumed if it exists.
 
         Args:
             plan: the plan.
@@ -141,7 +141,7 @@ class StudyEngine(RecordedStudy):
         *,
         objects: Mapping[str, Any] | None = None,
     ) -> StudyEngine:
-        """Return the study of that name, rebuilt from its own record.
+        """Return a stored study by name, rebuilt from its own record.
 
         Args:
             name: the study's name.
@@ -172,7 +172,7 @@ class StudyEngine(RecordedStudy):
         on_progress: Callable[[int, int], None] = lambda *_: None,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> str:
-        """Run until the budget is used up; return the reason for stopping.
+        """Run the study until the budget is used up; return the reason for stopping.
 
         Args:
             budget: the budget, instead of the study's.
@@ -236,7 +236,7 @@ class StudyEngine(RecordedStudy):
             return judge.measure(judge.missing(again=again, failed=True))
 
     def stop(self) -> bool:
-        """End this object's runs after their running evaluations; return whether there are any.
+        """End the runs of this object after their present evaluations; return whether any is on.
 
         No further design is requested and no evaluation begins. Threads and callbacks may call it.
         """
@@ -252,7 +252,7 @@ class StudyEngine(RecordedStudy):
         bounds: Bounds | None = None,
         on_finished: Callable[[Trial], None] = lambda _: None,
     ) -> str:
-        """Run with an executor object that is not a plug-in; return the reason for stopping.
+        """Run the study with an executor object that is not a plug-in; return why it stopped.
 
         Args:
             executor: the executor that evaluates designs.
@@ -290,7 +290,7 @@ class StudyEngine(RecordedStudy):
             self.plan = run.plan
 
     def check_unchanged(self) -> None:
-        """Check that the evaluators and the specification are those the study was begun with.
+        """Check that evaluators and specification are those with which the study was created.
 
         Raises:
             StudyError: something differs.

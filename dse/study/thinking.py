@@ -35,7 +35,7 @@ _SPARE = 4.0
 
 @dataclass(frozen=True, slots=True, order=True)
 class EffortChange:
-    """Effort of the suggestions from trial number ``first`` on, and the designs per request."""
+    """Recorded change of the optimizer's effort, from trial number ``first`` on."""
 
     first: int
     effort: int
@@ -43,24 +43,24 @@ class EffortChange:
 
     @property
     def words(self) -> str:
-        """First words of the event's text, which :func:`effort_changes` reads."""
+        """First words of the event of an effort change, by which the event is recognised."""
         return f"from trial {self.first}: effort {self.effort}, designs per ask: {self.batch}"
 
 
 def effort_changes(events: Iterable[Event]) -> list[EffortChange]:
-    """Return the recorded changes of the effort, by trial number."""
+    """Return the recorded changes of the optimizer's effort, by trial number."""
     found = (_WORDS.match(event.text) for event in events if event.kind == KIND)
     return sorted(EffortChange(*map(int, one.groups())) for one in found if one)
 
 
 def effort_at(changes: Sequence[EffortChange], first: int) -> int:
-    """Return the effort of the request whose first trial has the number ``first``."""
+    """Return the optimizer's effort at the request whose first trial has the number ``first``."""
     return next((one.effort for one in reversed(changes) if one.first <= first), 0)
 
 
 @dataclass(kw_only=True)
 class ThinkingControl:
-    """Choice of the optimizer's effort from the measured costs of suggestions and measurements.
+    """Controller of the optimizer's effort, by measured costs of suggestions and measurements.
 
     The levels are the optimizer's efforts, then its cheapest effort with several designs per
     request. The level is lowered when a suggestion costs more than ``share`` of a measurement, and
@@ -85,7 +85,7 @@ class ThinkingControl:
         return (1, *_BATCHES)[max(0, self._level - self._last_effort)]
 
     def resume(self, changes: Sequence[EffortChange]) -> None:
-        """Continue at the level of the last recorded change.
+        """Continue at the effort level of the last recorded change.
 
         Args:
             changes: the changes in the study's record, by trial number.
@@ -123,7 +123,7 @@ class ThinkingControl:
         return [Event(kind=KIND, text=text, told=len(finished))]
 
     def note(self, seconds: float, count: int) -> None:
-        """Record the cost of the last request, but not of the first one, which includes imports.
+        """Record the duration of a request for designs, except the first, which includes imports.
 
         Args:
             seconds: elapsed time of the request.

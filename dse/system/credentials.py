@@ -99,7 +99,7 @@ def mask(text: str) -> str:
 
 
 def mask_url(url: str) -> str:
-    """Return a text that is a single, possibly malformed, URL with its password masked."""
+    """Return a URL, possibly a malformed one, with its password masked."""
     start = re.match(r"[A-Za-z][A-Za-z0-9+.\-]*:/{0,2}(?!/*[0-9]*@)", url)
     if start is None or ("://" not in url and "@" in url):  # user:password@host, without a scheme
         server = re.match(r"(?:postgres\w*|pgsql|psycopg\d?|mysql|mariadb)(?:\+\w+)?:/?", url)
@@ -140,15 +140,16 @@ def take_password() -> str | None:
 
 
 def children_environment() -> dict[str, str]:
-    """Return the environment for a user-supplied program, without the private variables."""
+    """Return the environment for a user's program, without private variables such as passwords."""
     return {name: value for name, value in os.environ.items() if name not in _private()}
 
 
 @contextmanager
 def private_environment() -> Iterator[None]:
-    """Remove the private variables from the environment until the block is left.
+    """Remove the private variables from the environment inside the block.
 
-    Processes started within the block, and their children, do not inherit them.
+    Private variables, such as ``PGPASSWORD``, are for this program only. Processes started within
+    the block, and their children, do not inherit them.
     """
     held = {name: os.environ[name] for name in _private() if name in os.environ}
     _taken.update(held)

@@ -23,7 +23,7 @@ MOVED = {
 
 
 class MovedModules:
-    """Finder and loader of moved modules by their old names; it warns with the new name.
+    """Import hook that loads moved modules by their old names, with a warning.
 
     The class does not derive from the base classes in ``importlib.abc``, because that module
     imports twenty more modules.

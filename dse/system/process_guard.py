@@ -71,13 +71,15 @@ class Warden:
         processes: Iterable[int] = (),
         folder: str | None = None,
     ) -> None:
-        """Set the processes to end and the folder to remove, in place of earlier settings.
+        """Set the processes to end and the folder to remove if this process dies.
+
+        The new settings replace earlier ones.
 
         Args:
             group: a process group to kill.
             mark: the mark of programs to kill.
-            processes: the ids of processes to kill; an id is skipped if another process has it by
-                then.
+            processes: the ids of processes to kill; an id that another process has by then is
+                skipped.
             folder: a folder to remove.
         """
         known = [(pid, started) for pid in processes if (started := read_start_time(pid))]
@@ -86,15 +88,15 @@ class Warden:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the warden still runs; it may have been killed from outside."""
+        """Whether the watchdog process still runs; it may have been killed from outside."""
         return self._process.poll() is None
 
     def disown(self) -> None:
-        """Close this process's end of the pipe, after a fork: the parent's warden stays."""
+        """Close this process's end of the watchdog's pipe after a fork; the parent keeps it."""
         self._pipe.close()
 
     def close(self) -> None:
-        """Start the cleanup now, and wait for it for a limited time."""
+        """Make the watchdog clean up now, and wait for it for a limited time."""
         self._pipe.close()
         with suppress(subprocess.TimeoutExpired):  # it continues on its own
             self._process.wait(_END_S)
@@ -196,14 +198,15 @@ def start_program(
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> GuardedProgram:
-    """Start a program with pipes for its output; from now on the warden watches it alone.
+    """Start a program with pipes for its output, guarded by a watchdog process.
 
     Args:
         words: the program and its arguments.
-        warden: the warden that ends it if this process dies.
-        stdin: its standard input, as for ``subprocess.Popen``.
-        cwd: its working directory; by default the working directory of this process.
-        env: variables to add to its environment.
+        warden: the watchdog that ends the program if this process dies; it then watches only this
+            program.
+        stdin: the program's standard input, as for ``subprocess.Popen``.
+        cwd: the program's working directory; by default the working directory of this process.
+        env: variables to add to the program's environment.
 
     Raises:
         OSError: the program cannot be started.

@@ -27,10 +27,10 @@ _OVER = "ZX"
 
 
 def end(pid: int) -> None:
-    """Kill a process, its descendants, and the process group that it leads or led.
+    """Kill a process, its descendants, and its process group.
 
-    Programs started by evaluators carry a mark, by which they are found even if they have left both
-    the process tree and the group.
+    Programs started by evaluators carry a mark (an environment variable), by which they are found
+    even if they have left both the process tree and the group.
     """
     marks: set[str] = set()
     try:
@@ -96,7 +96,7 @@ def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
 
 
 def end_marked(mark: str, rounds: int = 20) -> None:
-    """Kill every process of this user that has the mark.
+    """Kill every process of this user that has a mark in its environment.
 
     Processes forked meanwhile are found in the next of up to ``rounds`` rounds.
     """
@@ -124,11 +124,11 @@ def clean_up(
     processes: Iterable[tuple[int, str]] = (),
     folder: str | None = None,
 ) -> None:
-    """Kill what a driver has left running, and remove its temporary folder.
+    """Kill processes that a study's process has left running, and remove its temporary folder.
 
     Args:
         group: a process group.
-        mark: the mark of its programs.
+        mark: the mark (environment variable) of the programs to kill.
         processes: id and start time of each process.
         folder: the folder to remove.
     """

@@ -27,7 +27,7 @@ def clear_interrupts() -> None:
 
 @contextmanager
 def interrupts_cleared() -> Iterator[None]:
-    """Forget marked interrupts when one leaves the block, so that clean-up is not interrupted.
+    """Forget marked keyboard interrupts at the end of the block, so that clean-up can finish.
 
     Clean-up calls the storage to return the driver's trials; a second interrupt would prevent that.
     """

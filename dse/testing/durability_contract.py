@@ -32,7 +32,7 @@ _TIMEOUT_S = 60.0
 
 
 class DurabilityContract:
-    """Contract tests of :class:`~dse.protocols.Storage` for durability beyond one process."""
+    """Contract tests of a storage: stored data survive the end of the process."""
 
     @pytest.fixture
     def url(self) -> str:

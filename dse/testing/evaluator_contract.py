@@ -86,13 +86,13 @@ class EvaluatorContract:
     def make(self) -> Callable[[], Evaluator]:
         """Return the factory of the evaluator: its class, or a ``functools.partial``.
 
-        The partial carries the evaluator's options.
+        A ``functools.partial`` carries the evaluator's options.
         """
         raise NotImplementedError("the contract needs the fixture 'make'")
 
     @pytest.fixture
     def batch(self) -> Batch:
-        """Return at least two designs, one of them without a fault; extra columns are allowed."""
+        """Return at least two designs, one of which can be evaluated; extra columns are allowed."""
         raise NotImplementedError("the contract needs the fixture 'batch'")
 
     @pytest.fixture
@@ -107,7 +107,7 @@ class EvaluatorContract:
 
     @pytest.fixture
     def metrics(self, evaluator: Evaluator, batch: Batch) -> Metrics:
-        """Return the metrics of the batch; override with a wider fixture scope if it is slow."""
+        """Return the metrics of the designs in ``batch``; override with a wider scope if slow."""
         return evaluator.evaluate(batch)
 
     def test_it_says_what_it_is(self, evaluator: Evaluator, batch: Batch) -> None:

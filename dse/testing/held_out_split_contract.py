@@ -29,7 +29,7 @@ _WIDEST = 6.0
 
 
 class HeldOutSplitContract:
-    """Contract tests of :class:`~dse.protocols.HasTestSplit`."""
+    """Contract tests of evaluators with a test split."""
 
     @pytest.fixture
     def evaluator(self) -> Evaluator:
@@ -38,7 +38,7 @@ class HeldOutSplitContract:
 
     @pytest.fixture
     def batch(self) -> Batch:
-        """Return at least two designs, one of them without a fault."""
+        """Return at least two designs, one of which can be evaluated."""
         raise NotImplementedError("the contract needs the fixture 'batch'")
 
     @pytest.fixture
@@ -48,12 +48,12 @@ class HeldOutSplitContract:
 
     @pytest.fixture
     def searched(self, evaluator: Evaluator, batch: Batch) -> Metrics:
-        """Return the metrics that the search receives."""
+        """Return the metrics of the designs in ``batch`` that the search receives."""
         return evaluator.evaluate(batch)
 
     @pytest.fixture
     def tested(self, evaluator: Evaluator, batch: Batch, searched: Metrics) -> Metrics:  # noqa: ARG002 - after the search
-        """Return the metrics on the test split, measured after the search."""
+        """Return the metrics of the designs in ``batch`` on the test split."""
         return _test_evaluator(evaluator).evaluate(batch)
 
     def test_it_reads_the_same_inputs_and_provides_the_same_metrics(

@@ -44,7 +44,7 @@ that distinguishes signals reports ``lost``, so that the study tries the task ag
 
 
 class IsolationContract:
-    """Contract tests: a task whose worker crashes or hangs fails alone, with a reason."""
+    """Contract tests of executors: a crashing or hanging task fails alone, with a reason."""
 
     @pytest.fixture
     def make(self) -> Callable[[Work], Executor]:

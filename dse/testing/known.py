@@ -41,7 +41,7 @@ class Known:
     reference: Floats  # (m,)
 
     def seeded(self, seed: int) -> Known:
-        """Return the same problem with another random seed."""
+        """Return the benchmark problem with another random seed."""
         return replace(self, problem=replace(self.problem, seed=seed))
 
     def finished(self, designs: Sequence[Design], first: int = 0) -> list[Trial]:
@@ -62,7 +62,7 @@ class Known:
 
 
 def played(known: Known, optimizer: Optimizer, budget: int, *, at_once: int = 1) -> list[Trial]:
-    """Run an optimizer for up to ``budget`` designs, ``at_once`` per ask; return the trials."""
+    """Run an optimizer for up to ``budget`` designs, ``at_once`` per request; return the trials."""
     trials: list[Trial] = []
     while len(trials) < budget:
         designs = optimizer.ask(min(at_once, budget - len(trials)))
@@ -118,7 +118,7 @@ def problem_of(
 ) -> Problem:
     """Return a problem whose metrics named ``modelled`` an evaluator computes with ``truth``.
 
-    If it computes all metrics, it also reports the faults of infeasible designs.
+    An evaluator that computes all metrics also reports infeasible designs.
     """
     modelled = {name for name, kind in kinds.items() if kind == "modelled"}
     reads = frozenset(space.by_name)
@@ -143,7 +143,7 @@ def problem_of(
 
 
 def beaten(losses: Floats) -> Mask:
-    """Return a mask of the n loss vectors (n, m) that another one dominates, (n,).
+    """Return the mask of the n loss vectors, (n, m), that another one dominates, (n,).
 
     All pairs are compared.
     """

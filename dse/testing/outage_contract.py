@@ -59,7 +59,7 @@ MISHAPS = [mishap for mishap in get_args(Mishap) if mishap != "hangs"]
 
 
 class OutageContract:
-    """Contract tests of :class:`~dse.protocols.Storage` for drivers that repeat calls."""
+    """Contract tests of a storage: processes may repeat calls after an outage."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:
@@ -135,11 +135,11 @@ def _report_twice(storage: RetryingStorage) -> None:
 
 @dataclass(kw_only=True)
 class FaultyStorage:
-    """Proxy of a storage that injects faults into chosen calls.
+    """Proxy of a storage that makes chosen calls fail or hang.
 
     Args:
         storage: the real storage.
-        mishaps: faults by call number, counted from 0 without the :data:`UNCOUNTED` calls.
+        mishaps: kind of failure by call number, counted from 0 without the :data:`UNCOUNTED` calls.
         times: how often in a row such a call fails.
         hang_s: seconds for which a hanging call is delayed; heartbeats fail meanwhile.
     """

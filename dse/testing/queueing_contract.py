@@ -21,7 +21,7 @@ _METHODS: dict[str, Callable[[Queueing, str], object]] = {
 
 
 class QueueingContract:
-    """Contract tests of :class:`~dse.protocols.Queueing` for drivers that share a study."""
+    """Contract tests of a storage with a queue, for processes that share a study."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Queueing]:

@@ -33,7 +33,7 @@ _DRIVEN: dict[str, Callable[[Storage, int], object]] = {
 
 
 class SharingContract:
-    """Contract tests of :class:`~dse.protocols.Storage` for several independent drivers."""
+    """Contract tests of a storage that several independent processes share."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:

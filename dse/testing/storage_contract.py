@@ -102,7 +102,7 @@ _METHODS: dict[str, Callable[[Storage], object]] = {
 
 
 class StorageContract:
-    """Contract tests of :class:`~dse.protocols.Storage` within one process."""
+    """Contract tests of a storage within one process."""
 
     @pytest.fixture
     def storage(self) -> Storage:

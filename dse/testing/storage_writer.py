@@ -19,13 +19,13 @@ SIZE = 3
 
 
 def opened(url: str) -> Storage:
-    """Return the storage at a URL, from whichever plug-in handles its scheme."""
+    """Return the storage at a URL, whose scheme selects the plug-in."""
     storage: Storage = make("storages", url.partition(":")[0].partition("+")[0], url)
     return storage
 
 
 def outcome(number: int) -> Outcome:
-    """Return the outcome that the writer records for a trial."""
+    """Return the outcome that the test writer records for a trial."""
     return Outcome(state=State.DONE, metrics={"square": float(number * number)}, cost_s=0.1)
 
 
@@ -47,7 +47,7 @@ def _say(what: str, numbers: list[int]) -> None:
 
 
 def main() -> None:
-    """Write to the study that the command line specifies."""
+    """Write to the study that the command line specifies; used as a test process."""
     url, study, rounds = sys.argv[1:]
     storage = opened(url)
     try:

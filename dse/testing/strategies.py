@@ -33,7 +33,7 @@ def finite_parameters(draw: Any, name: str) -> Finite:
 
 @st.composite
 def spaces(draw: Any) -> DesignSpace:
-    """Generate a constrained space of two to five finite parameters; it may have no design."""
+    """Generate a constrained space of two to five finite parameters, possibly without a design."""
     count = draw(st.integers(2, 5))
     parameters = tuple(draw(finite_parameters(f"p{place}")) for place in range(count))
     conditions = {

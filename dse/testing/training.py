@@ -8,7 +8,7 @@ EPOCHS = 9
 
 
 def train(rate: float) -> dict[str, float]:
-    """Report a loss that falls from ``rate`` to ``rate / EPOCHS``, and return the last one."""
+    """Simulate a training: report a loss that falls from ``rate``, and return the last one."""
     for epoch in range(1, EPOCHS + 1):
         dse.report(epoch, {"loss": rate / epoch})
     return {"loss": rate / EPOCHS}

@@ -16,7 +16,7 @@ from dse.protocols import Needs, Task
 
 
 def task(number: int, do: str, at: Value = 0) -> Task:
-    """Return a task that makes :func:`perform` run one of its actions, such as a crash.
+    """Return a task for :func:`perform` that runs one test action, such as a crash.
 
     Args:
         number: the task's number.
@@ -27,7 +27,7 @@ def task(number: int, do: str, at: Value = 0) -> Task:
 
 
 def perform(tasks: Sequence[Task]) -> list[Outcome]:
-    """Return the outcome of each task; metric ``pid`` is the process that performed it."""
+    """Perform the action of each test task; return outcomes with the process id as a metric."""
     return [Outcome(state=State.DONE, metrics=_done(one)) for one in tasks]
 
 

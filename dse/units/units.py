@@ -101,7 +101,7 @@ def _words(text: str) -> str:
 
 @cache
 def factor(text: str) -> float:
-    """Return the size of a unit in coherent units of its dimension, such as 1e6 for ``MHz``.
+    """Return the factor from a unit to the coherent unit of its dimension: 1e6 for ``MHz``.
 
     Raises:
         SpecError: there is no such unit, or its size is beyond the range of floats.
@@ -156,7 +156,7 @@ def _digits(value: float) -> str:
 
 @cache
 def coherent(text: str) -> str:
-    """Return the common name of the coherent unit of the same dimension: ``Hz`` for ``MHz``."""
+    """Return the coherent (SI) unit of the same dimension: ``Hz`` for ``MHz``."""
     for name in _DERIVED:
         if same_dimension(text, name):
             return name
@@ -178,7 +178,7 @@ def quantity(text: str) -> tuple[float, str] | None:
 
 
 def shown(value: float, text: str) -> str:
-    """Format a number with a readable prefix of its unit: ``64 KiB``, ``1.2 GHz``, ``3.1 mJ``.
+    """Format a number with a readable unit prefix: ``64 KiB``, ``1.2 GHz``, ``3.1 mJ``.
 
     Args:
         value: the number, in the unit ``text``.

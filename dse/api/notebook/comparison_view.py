@@ -10,7 +10,7 @@ from dse.report.words import reference_text
 
 
 def comparison_html(found: ComparisonResult) -> str:
-    """Return a table with a column per group of studies, a row per indicator, and verdicts."""
+    """Return a comparison of studies as an HTML table: groups, indicators and verdicts."""
     point = reference_text(found.objectives, found.reference_point)
     (_, *names), *groups = rows_of(found)
     columns = [TableColumn(heading=name, cells=cells, number=True) for name, *cells in groups]

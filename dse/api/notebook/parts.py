@@ -70,12 +70,12 @@ def paragraphs(sentences: Sequence[str]) -> str:
 
 
 def side_by_side(*parts: str) -> str:
-    """Return pieces of HTML next to each other if there is room, else stacked."""
+    """Return HTML fragments next to each other if there is room, else stacked."""
     return call_macro(_PARTS, "side_by_side", parts)
 
 
 def bar(share: float | None, words: str) -> str:
-    """Return progress as a bar with text; only as text if ``share`` (0 to 1) is unknown."""
+    """Return progress as an HTML bar with a text; only as text if ``share`` (0 to 1) is unknown."""
     done = None if share is None else min(max(share, 0.0), 1.0)
     return call_macro(_PARTS, "bar", done, words, LONGEST)
 

@@ -100,7 +100,7 @@ def descent(
     others: Floats,  # (n, 2): after how many trials, and the loss
     outside: Floats,  # (o, 2)
 ) -> Points | None:
-    """Return one objective over trial numbers, with the best value so far as a step line."""
+    """Return one objective against the trial number, with the best value so far as a step line."""
     signs = np.array([1.0, *_signs([objective])])
     best, others, outside = (one * signs for one in (steps, others, outside))
     every = np.concatenate([best, others, outside])

@@ -25,7 +25,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetProgress:
-    """Amount of its budget that a study has spent, and the limit, in the unit ``word``."""
+    """Amount of a study's budget that is spent, and the limit, in the unit ``word``."""
 
     done: float
     end: float | None
@@ -83,7 +83,7 @@ def study_html(study: StudyEngine) -> str:
 
 
 def asked(problem: Problem) -> list[tuple[str, str]]:
-    """Return the study's objectives and limits, as pairs of a label and a text."""
+    """Return the study's objectives and limits as pairs of a label and a text."""
     goals: dict[str, list[str]] = {"minimize": [], "maximize": []}
     for one in problem.objectives:
         goals[one.goal].append(f"{one.name[:60]} [{one.unit}]" if one.unit else one.name[:60])
@@ -105,7 +105,7 @@ def counts(problem: Problem, trials: Trials) -> str:
 
 
 def faults(trials: Trials) -> str:
-    """Return the number of trials per kind of fault, each with its first reason, as text."""
+    """Return the number of failed trials per kind of failure, each with its first reason."""
     rows = np.flatnonzero(trials.faults != np.array(None))
     kinds = Counter(trials.faults[row].kind for row in rows.tolist())
     reasons = {trials.faults[row].kind: trials.faults[row].reason for row in rows[::-1].tolist()}

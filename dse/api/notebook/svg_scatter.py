@@ -61,7 +61,7 @@ class _Place:
 
 
 def scatter(points: Points, words: str) -> str:
-    """Return the plot as SVG, with ``words`` as its description for screen readers."""
+    """Return a scatter plot as SVG, with ``words`` as its description for screen readers."""
     rises = points.y.ticks
     left = _LEFT + _LETTER * max((len(tick_text(mark)) for mark in rises), default=0)
     place = _Place(points=points, left=left)
@@ -82,7 +82,7 @@ def scatter(points: Points, words: str) -> str:
 
 
 def blank(words: str) -> str:
-    """Return an SVG of the same size that shows only a text."""
+    """Return an SVG of a plot's size that shows only a text."""
     return _draw(words, [(WIDTH / 2, HEIGHT / 2, words, "middle")], _Shapes())
 
 

@@ -44,7 +44,7 @@ class Items:
         return self.keys == tuple(range(len(self)))
 
     def item(self, place: int) -> Node:
-        """Return the node of the item at a position.
+        """Return the syntax-tree node of the item at a position, from 0.
 
         Raises:
             SpecError: the item is a blank cell.
@@ -74,7 +74,7 @@ class Items:
         raise SpecError(f"{self.owner} has no item {key!r}", hint=hint if self.keys else "")
 
     def looked_up(self, key: Node) -> Lookup:
-        """Return a table lookup of the item whose key depends on the design.
+        """Return a syntax-tree node that looks up an item whose key depends on the design.
 
         The value is unknown for a blank cell.
 
@@ -134,9 +134,9 @@ def literal(value: Value, unit: str = "") -> Node:
 
 
 def by_item(parts: Iterable[Part], build: Callable[[Sequence[Node]], Node]) -> Part:
-    """Build a node from operands of a formula or, if any of them is a list, a list of such nodes.
+    """Build a syntax-tree node from operands or, if an operand is a list, one node per item.
 
-    ``build`` is then applied item by item; operands that are single values are repeated.
+    For lists, ``build`` is applied item by item; operands that are single values are repeated.
 
     Raises:
         SpecError: lists differ in length or in the names of their items.

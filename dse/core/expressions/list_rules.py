@@ -31,8 +31,8 @@ class Listing:
 
     ``keys`` are 0 to n - 1, or the items' names (of a subset or of shares); ``nodes`` holds one
     parameter per key. ``flags`` is true for a subset: each of its parameters is a Boolean, true if
-    the key is selected. For a partition into a fixed number of parts, ``sizes`` holds their
-    lengths.
+    the key is selected. For a partition into a fixed number of segments, ``sizes`` holds the
+    segments' lengths.
     """
 
     keys: tuple[Value, ...]
@@ -58,7 +58,10 @@ def _listing(own: str, words: Sequence[str]) -> Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Data table: columns of one value per key, in coherent ``units``; a blank cell is ``None``."""
+    """Data table of a space: columns with one value per key, in coherent ``units``.
+
+    A blank cell is ``None``.
+    """
 
     keys: tuple[Value, ...]
     columns: Mapping[str, tuple[Value | None, ...]]

@@ -23,7 +23,10 @@ class ValueIndex:
     values: tuple[Value, ...]
 
     def of(self, column: Column) -> Ints:
-        """Return the position of each design's value in the list, (n,); undefined where absent."""
+        """Return the position of each design's value among the indexed values, (n,).
+
+        The position is undefined where the column has no value.
+        """
         if column.codes is not None:
             own = [self._known.get(value, -1) for value in column.domain]
             return np.array([*own, -1], dtype=np.int64)[column.codes]

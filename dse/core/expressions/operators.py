@@ -28,7 +28,7 @@ _BITS = 62
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Function of the formula language: its range of numbers of arguments, and its code.
+    """Function of the formula language, with the least and most arguments that it takes.
 
     ``lists`` is true if a list may be given as the arguments; ``truth`` is true if the result is
     Boolean and not a number.
@@ -42,7 +42,7 @@ class Function:
 
 
 def constant(value: Value) -> Column:
-    """Return a column with one value, which broadcasts to every design."""
+    """Return a column that holds one value, which broadcasts to every design."""
     return Column(build_array((value,)))
 
 
@@ -59,12 +59,12 @@ def arithmetic(operator: str, left: Column, right: Column) -> Column:
 
 
 def negative(operand: Column) -> Column:
-    """Return the negative of a column of numbers, as a column."""
+    """Return the negated numbers of a column."""
     return Column(np.negative(_convert_truths(operand)), operand.absent)
 
 
 def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
-    """Return where every comparison of a chain such as ``a < b <= c`` holds, as a column."""
+    """Return for each design whether all comparisons of a chain such as ``a < b <= c`` hold."""
     links = [
         Column(_compare_columns(op, a, b), either([a.absent, b.absent]))
         for op, a, b in zip(operators, operands, operands[1:], strict=False)
@@ -73,7 +73,7 @@ def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
 
 
 def membership(item: Column, values: Sequence[Column], *, negated: bool) -> Column:
-    """Return where the item equals one of the values or, if negated, none of them."""
+    """Return for each design whether the item equals one of the values; ``negated`` inverts it."""
     differ = [
         Column(np.logical_not(_equal(item, value)), either([item.absent, value.absent]))
         for value in values
@@ -110,7 +110,7 @@ def conjunction(operands: Sequence[Column]) -> Column:
 
 
 def absence(operand: Column, *, negated: bool) -> Column:
-    """Return where the operand is absent, as a column that is always known."""
+    """Return for each design whether the operand is absent; the result is always known."""
     absent = np.array([False]) if operand.absent is None else operand.absent
     return Column(np.logical_not(absent) if negated else absent)
 

@@ -81,7 +81,7 @@ class _Token:
 
 
 def parse(text: str, functions: Mapping[str, tuple[int, int | None]] = ARGUMENTS) -> Expression:
-    """Parse the text into an expression.
+    """Parse the text of a formula into an :class:`Expression`.
 
     Args:
         text: the formula.

@@ -161,7 +161,7 @@ def _name(name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Return a text as a quoted literal.
+    """Return a string as a quoted literal of the formula language.
 
     Raises:
         SpecError: the text contains both kinds of quotes.

@@ -24,7 +24,7 @@ _EMPTY: Mapping[str, syntax.Node] = {
 
 
 def fold(function: str, arguments: Sequence[Part]) -> syntax.Node:
-    """Return the formula that reduces all items of the arguments by ``sum``, ``max``, ``all`` ....
+    """Return the formula that reduces lists by a function such as ``sum``, ``max`` or ``all``.
 
     Raises:
         SpecError: the only argument is not a list, or the lists are empty and the function has
@@ -62,7 +62,7 @@ def count(arguments: Sequence[Part]) -> syntax.Node:
 
 
 def length(argument: Part) -> syntax.Node:
-    """Return the number of items in the list.
+    """Return the number of items of a list of parameters.
 
     Raises:
         SpecError: the argument is not a list, or is a subset: use ``count`` for its size.
@@ -79,7 +79,7 @@ def length(argument: Part) -> syntax.Node:
 
 
 def sizes(argument: Part) -> Items:
-    """Return a list with the length of each part of a partition, as formulas.
+    """Return formulas for the lengths of all segments of a partition of a chain.
 
     Raises:
         SpecError: the argument is not a partition into a fixed number of parts.
@@ -95,7 +95,7 @@ def sizes(argument: Part) -> Items:
 
 
 def sums(arguments: Sequence[Part]) -> Items:
-    """Return a list of formulas: the sum of a column over each part of a partition.
+    """Return formulas for the sums of a column over each segment of a partition of a chain.
 
     Args:
         arguments: a partition of a chain, and a list with one constant number per link.

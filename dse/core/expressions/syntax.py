@@ -94,7 +94,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Syntax-tree node for the call of a function.
+    """Syntax-tree node of a function call.
 
     The function is one of :data:`~dse.core.expressions.operators.FUNCTIONS`, or of
     :data:`LIST_FUNCTIONS`, which are expanded before evaluation. ``x in bits`` is stored as a call

@@ -19,9 +19,9 @@ class RuleGroup:
     """Group of parameters that rules couple, directly or through other parameters.
 
     ``space`` holds the group's parameters and the rules under which its combinations can be
-    counted. ``form`` holds the rules that only define a list type (order, subset, partition).
-    ``unruled`` is the number of combinations that satisfy ``form``, ignoring all other rules;
-    ``None`` if it cannot be counted.
+    counted. ``form`` holds the rules that only define the type of a list parameter (order, subset,
+    partition). ``unruled`` is the number of combinations that satisfy ``form``, ignoring all other
+    rules; ``None`` if it cannot be counted.
     """
 
     space: DesignSpace
@@ -32,9 +32,9 @@ class RuleGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """Fraction of the unconstrained designs that satisfies some rules.
+    """Fraction of the unconstrained designs that satisfies some rules of the space.
 
-    The rules in ``left`` are ignored, because with them the designs cannot be counted.
+    The rules in ``left`` are ignored, because designs under these rules cannot be counted.
     """
 
     share: Fraction
@@ -55,7 +55,7 @@ def groups_of(space: DesignSpace, forms: frozenset[str]) -> tuple[RuleGroup, ...
 def weight(groups: Sequence[RuleGroup], rules: Rules) -> Weight | None:
     """Return the fraction of unconstrained designs that satisfies the rules.
 
-    It is ``None`` if the designs cannot be counted.
+    The fraction is ``None`` if the designs cannot be counted.
 
     Args:
         groups: the groups of coupled parameters.

@@ -35,7 +35,7 @@ def _bare(value: float, unit: str) -> str:
 def difference(
     old: DesignSpace | Outline, new: DesignSpace | Outline, shown: Shown = _bare
 ) -> list[str]:
-    """Return sentences that describe how the new space differs from the old; empty if equal.
+    """Return sentences on how a new version of a space differs from the old; empty if equal.
 
     Args:
         old: a space, or the outline (canonical form) that a study's record stored.

@@ -109,7 +109,7 @@ def constraint_rules(space: DesignSpace) -> tuple[Rule, ...]:
 
 
 def holds(rule: Rule, row: Batch) -> bool:
-    """Return whether a design satisfies the rule; the batch holds this design only."""
+    """Return whether the only design of a batch satisfies the rule."""
     return bool(rule.expression.holds(row.columns, 1, unknown=rule.kind != "condition")[0])
 
 

@@ -30,7 +30,7 @@ DRAWS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Fraction of a set of designs: exact if ``draws`` is 0, else estimated from random draws."""
+    """Fraction of a set of designs: exact if ``draws`` is 0, else estimated from random designs."""
 
     share: float
     draws: int = 0
@@ -100,7 +100,7 @@ class Portions:
 
     @cached_property
     def extent(self) -> SpaceSize:
-        """Numbers of designs of the space before and after its rules are applied."""
+        """Numbers of designs of the space before and after its constraints are applied."""
         sizes = [size(parameter) for parameter in self._space.parameters]
         designs = self._space.count()
         estimate = self._space.estimate() if designs is None else None

@@ -33,7 +33,7 @@ class ParameterBlock:
 def fold_rules(
     parameters: Sequence[Finite], rules: Sequence[Expression]
 ) -> tuple[list[ParameterBlock], list[Expression]]:
-    """Fold small rules into parameter blocks; return the blocks, and the rules not folded.
+    """Fold rules over few combinations into blocks of parameters; return blocks and other rules.
 
     Each parameter is in exactly one block. A rule over one parameter shortens its domain; a rule
     over several parameters joins their blocks and filters the combinations, if at most

@@ -38,7 +38,7 @@ Graph = Diagram | Orders | RelaxedBudget
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """Parameters that rules couple, directly or indirectly, with their legal combinations.
+    """Group of parameters that rules couple, with the group's legal value combinations.
 
     A combination of the k parameters is a row of codes: indices into the domains, -1 for inactive.
     ``order`` holds the indices of the parameters in enumeration order. ``table`` holds all
@@ -71,7 +71,7 @@ class Component:
 
     @cached_property
     def diagram(self) -> Graph:
-        """All legal combinations with an index: a decision diagram, or a closed form instead."""
+        """Indexed set of all legal combinations: a decision diagram, or a closed form instead."""
         if self.graph is not None:
             return self.graph
         listed = [self.parameters[place] for place in self.order]
@@ -97,7 +97,7 @@ class Component:
 
     @property
     def none(self) -> Codes:
-        """Empty array of combinations, (0, k)."""
+        """Empty array of combinations of the component's k parameters, (0, k)."""
         return np.zeros((0, len(self.parameters)), dtype=np.int32)
 
     def sample(self, count: int, rng: np.random.Generator) -> Codes:
@@ -151,7 +151,7 @@ class Component:
         self,
         points: Floats,  # (n, k), in [0, 1)
     ) -> tuple[Codes, Mask]:
-        """Map points of the unit cube to combinations, (n, k), and return which are legal, (n,).
+        """Map points of the unit cube to combinations, (n, k), with a mask of the legal ones, (n,).
 
         Only the rules that the graph leaves out (``dropped``) can make a combination illegal.
         """

@@ -27,7 +27,7 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Edges of one layer (parameter): source state, code of the value, target state."""
+    """Edges of one layer of a decision diagram: source state, value code, target state."""
 
     source: Ints  # (e,), ascending
     code: Codes  # (e,), ascending within a source; -1: inactive
@@ -37,7 +37,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Step:
-    """Edges of one layer (parameter) of a diagram, grouped by source state, with path counts."""
+    """Edges of one layer of a decision diagram, grouped by source state, with path counts."""
 
     code: Codes  # (e,)
     source: Ints  # (e,)
@@ -51,7 +51,7 @@ class Step:
 
     @cached_property
     def keys(self) -> Ints:
-        """Search key of each edge, (e,), ascending: source state and value code in one number."""
+        """Sorted search key of each edge, (e,): source state and value code in one integer."""
         return self.source * self.span + self.code + 1
 
     @cached_property

@@ -50,7 +50,7 @@ _CHUNK = 1_000_000
 
 
 class TooWideError(Exception):
-    """Raised if a diagram has too many states; ``rules`` are the indices of rules to drop."""
+    """Raised if a decision diagram has too many states; ``rules`` are those to drop, by index."""
 
     def __init__(self, rules: Sequence[int]) -> None:
         super().__init__(f"rules {rules}")

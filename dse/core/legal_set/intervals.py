@@ -26,7 +26,7 @@ _MARGIN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Masks of the states in which a rule is certainly violated or certainly holds."""
+    """Masks of the partial designs in which a rule is certainly violated or certainly holds."""
 
     broken: Mask
     kept: Mask
@@ -76,7 +76,7 @@ class Intervals:
         return Fate(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
 
     def interval(self, node: Node) -> Interval | None:
-        """Return lower and upper bounds of an expression in each state; ``None`` if unknown."""
+        """Return bounds of an expression in each partial design; ``None`` if unknown."""
         if isinstance(node, Name):  # not cacheable: the node is the same before and after it is set
             return self._compute_exact(node)
         kept = self._spans.get(id(node))
@@ -179,9 +179,9 @@ def _surely_less(one: Interval, other: Interval) -> Mask:
 def interval_of(
     columns: Mapping[str, Column], spans: Mapping[str, Interval | None], name: str
 ) -> Interval | None:
-    """Return a parameter's interval: of its set values, or else of its domain.
+    """Return the interval of a parameter's values: of the values set, or else of its domain.
 
-    It is ``None`` if the parameter is not numeric.
+    The interval is ``None`` if the parameter is not numeric.
 
     Args:
         columns: the values of the names that are set.

@@ -43,7 +43,7 @@ _LEAST_TRIES = 1_024
 
 @dataclass(frozen=True, kw_only=True)
 class Legal:
-    """Legal set of a space: the product of independent components and of the real parameters.
+    """Set of the legal designs: a product of coupled parameter groups and real parameters.
 
     A component is a group of finite parameters that rules couple. ``mixed`` are the rules that read
     a real parameter; they are enforced by rejection. ``simplexes`` holds, for each set of real
@@ -73,7 +73,7 @@ class Legal:
 
     @property
     def coordinates(self) -> int:
-        """Dimension of the points that :meth:`at_points` maps to designs; one per parameter."""
+        """Dimension of the unit cube whose points :meth:`at_points` maps to designs."""
         return sum(len(component.parameters) for component in self.components) + len(self.reals)
 
     def at_indices(
@@ -117,7 +117,7 @@ class Legal:
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
 
     def witness(self) -> Batch:
-        """Search for one legal design where random draws find none; return none if that fails."""
+        """Search for one legal design where random draws find none; else return no design."""
         return self._searched
 
     @cached_property

@@ -42,7 +42,7 @@ class Linear:
         )
 
     def over(self, blocks: Sequence[ParameterBlock]) -> Linear:
-        """Return the same constraint over blocks: a cost for each combination of a block."""
+        """Return an equal constraint over blocks of parameters, with a cost per combination."""
         costs = [
             np.sum(
                 [self.costs[place][block.rows[:, turn]] for turn, place in enumerate(block.places)],
@@ -92,11 +92,11 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
 
 
 def least_edges(linear: Linear, most: int) -> int:
-    """Return the number of edges of a constraint's exact diagram, or a number above ``most``.
+    """Return the number of edges of the exact decision diagram of a linear constraint.
 
-    The decision diagram of a linear constraint has a state for each distinct partial sum of costs.
-    Partial sums after which the constraint certainly holds are counted as one state, because the
-    diagram merges them.
+    Counting ends early with a number above ``most``. The diagram has a state for each distinct
+    partial sum of costs. Partial sums after which the constraint certainly holds are counted as one
+    state, because the diagram merges them.
     """
     left = np.cumsum([0.0, *(costs.max() for costs in reversed(linear.costs))])[::-1]
     sums, edges = np.zeros(1), 0

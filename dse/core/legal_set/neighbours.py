@@ -79,10 +79,10 @@ def steps(
     rows: Codes,  # (r, k)
     wanted: Codes,  # (k,)
 ) -> Floats:
-    """Return the distance of each of r combinations from the wanted one, (r,).
+    """Return the distance of each of r value combinations from a wanted one, (r,).
 
-    It is summed over parameters: a number adds the difference of the value indices as a fraction of
-    the range, a differing choice 1.
+    The distance is a sum over parameters: a number adds the difference of the value indices as a
+    fraction of the range, a differing choice 1.
     """
     total = np.zeros(len(rows))
     for place, parameter in enumerate(component.parameters):

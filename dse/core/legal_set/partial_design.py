@@ -21,14 +21,14 @@ _TICKED = 8
 
 @dataclass(slots=True)
 class PartialValue:
-    """Value of a parameter or subexpression in every state, as codes into its distinct values."""
+    """Values of a parameter or subexpression in s partial designs, as codes."""
 
     codes: Ints  # (s,), -1 where it is absent
     values: Array  # (v,)
     domain: tuple[Value, ...] = ()
 
     def column(self) -> Column:
-        """Return the decoded value of the parameter in each state, (s,)."""
+        """Return the decoded value in each of s partial designs, (s,)."""
         if self.domain:
             return Column.coded(self.domain, self.codes)
         gone = self.codes < 0
@@ -37,7 +37,7 @@ class PartialValue:
 
 
 def taken(known: PartialValue, rows: Ints) -> PartialValue:
-    """Return the value in some of the states only.
+    """Return the values of a parameter in some of the partial designs only.
 
     Args:
         known: the value in all states.
@@ -47,7 +47,7 @@ def taken(known: PartialValue, rows: Ints) -> PartialValue:
 
 
 def encode_column(column: Column) -> PartialValue:
-    """Encode a column as one code per state, an index into the column's distinct values."""
+    """Encode a column as one code per partial design, an index into the distinct values."""
     if column.values.dtype == object:  # strings and numbers cannot be sorted together
         places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
         own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
@@ -61,7 +61,7 @@ def encode_column(column: Column) -> PartialValue:
 
 
 def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) -> PartialValue:
-    """Compute a formula in each state, once per distinct combination of its inputs.
+    """Compute a formula in each partial design, once per distinct combination of its inputs.
 
     Args:
         node: the formula.
@@ -77,9 +77,9 @@ def compute_formula(node: Node, known: Mapping[str, PartialValue], size: int) ->
 
 
 def keys(known: Sequence[PartialValue], size: int) -> tuple[Ints, int]:
-    """Return an integer key per state, equal for states with equal values, and a bound on the keys.
+    """Return an integer key per partial design, equal for designs with equal values.
 
-    All keys are below the bound.
+    The second result is a number that exceeds all keys.
 
     Args:
         known: the values to compare.

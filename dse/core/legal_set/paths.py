@@ -20,7 +20,7 @@ _MOST_ITEMS = 62
 
 
 class TableWalk:
-    """Automaton for a table constraint: it accepts the rows; its state is the matched prefix.
+    """Automaton that checks a table constraint; its state is the prefix of a row matched so far.
 
     ``names`` holds the parameters in the order in which they are set.
     """
@@ -74,7 +74,7 @@ class TableWalk:
 
 
 class DistinctWalk:
-    """Automaton for ``all_different``; its state is the set of values used, as a bit mask."""
+    """Automaton that checks ``all_different``; its state is the set of used values, a bit mask."""
 
     def __init__(self, bits: Mapping[str, Ints]) -> None:
         self.names = list(bits)

@@ -17,7 +17,7 @@ _MOST_CHANGES = 50_000
 
 
 class Orders:
-    """Closed-form equivalent of a ``Diagram`` whose combinations are all (partial) permutations.
+    """Indexed set of all (partial) permutations of items, in closed form without a diagram.
 
     It has the methods of :class:`~dse.core.legal_set.decision_diagram.Diagram`.
 

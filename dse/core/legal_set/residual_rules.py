@@ -128,7 +128,7 @@ def whole_bound(node: syntax.Node, bounds: Bounds) -> float | None:
 def cares(
     node: syntax.Node, settled: Callable[[str, bool], Mask], everywhere: Mask
 ) -> dict[str, Mask]:
-    """Return, for each stored value by name, the mask of states in which the rule still needs it.
+    """Return, by name, the mask of partial designs in which a rule still needs the stored value.
 
     In a rule such as ``mode != 'x' or ...``, a true first operand decides the rule, and the values
     that the other operands read do not matter.

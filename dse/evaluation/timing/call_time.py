@@ -41,7 +41,7 @@ _NORMAL_95 = 1.96
 
 
 class Disturbance(IntEnum):
-    """Effect of other programs on one reading of a timing."""
+    """Disturbance of one timing reading by other programs."""
 
     NONE = 0
     LOADED = 1

@@ -14,7 +14,7 @@ _POWERCAP = Path("/sys/class/powercap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyCounter:
-    """A counter of consumed energy, which restarts from 0 at ``range_j``; never if that is 0."""
+    """Hardware counter of consumed energy, which restarts from 0 at ``range_j`` joules."""
 
     name: str
     read_j: Callable[[], float]

@@ -51,8 +51,8 @@ def busy_by_cpu(stat: Path = _STAT) -> dict[int, int]:
 def waited_ns(tasks: Path = _TASKS) -> int | None:
     """Return how long this process's threads were runnable without a processor, in total.
 
-    It grows if other programs take the processors of the threads. ``None`` where the system does
-    not report it.
+    The time grows if other programs use the processors. ``None`` where the system does not report
+    it.
 
     Source:
         Linux, Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat: the second number.

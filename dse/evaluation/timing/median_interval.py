@@ -23,12 +23,12 @@ class MedianInterval:
 
     @property
     def relative_half_width(self) -> float:
-        """The larger distance from the median to an end, relative to the median."""
+        """Larger distance from the median to an end of the interval, relative to the median."""
         reach = max(self.high - self.median, self.median - self.low)
         return reach / self.median if self.median else math.inf * reach if reach else 0.0
 
     def spanning(self, other: MedianInterval) -> MedianInterval:
-        """Return the interval, widened to contain another interval; the median is unchanged."""
+        """Return the interval, widened to contain another interval; the median stays unchanged."""
         return MedianInterval(
             median=self.median, low=min(self.low, other.low), high=max(self.high, other.high)
         )
@@ -37,11 +37,12 @@ class MedianInterval:
 def interval_of_median(
     samples: Floats,  # (n,)
 ) -> MedianInterval:
-    """Return the median and its interval, for independent samples of any distribution.
+    """Return the median of samples and its confidence interval, for any distribution.
 
-    The ends are the k-th smallest and the k-th largest sample, for the largest k that keeps the
-    coverage: the number of samples below the median is binomial with probability 1/2. With fewer
-    than six samples no interval has this coverage (:data:`CONFIDENCE`); the ends are then infinite.
+    Samples must be independent. The ends are the k-th smallest and the k-th largest sample, for the
+    largest k that keeps the coverage: the number of samples below the median is binomial with
+    probability 1/2. With fewer than six samples no interval has this coverage (:data:`CONFIDENCE`);
+    the ends are then infinite.
 
     Source:
         David, Nagaraja: Order Statistics, 3rd edition, 2003, section 7.1. Hoefler, Belli:
@@ -60,8 +61,8 @@ def median_error(
 ) -> float:
     """Return the standard error of the median, for samples of any distribution.
 
-    It is half the distance between the samples whose ranks are one standard error of the rank,
-    sqrt(n) / 2, below and above the middle rank.
+    The error is half the distance between the samples whose ranks are one standard error of the
+    rank, sqrt(n) / 2, below and above the middle rank.
 
     Source:
         David, Nagaraja: Order Statistics, 3rd edition, 2003, chapter 7.

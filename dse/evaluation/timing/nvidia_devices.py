@@ -14,7 +14,7 @@ _THROTTLED = 0x8 | 0x20 | 0x40 | 0x80
 
 @dataclass(frozen=True, slots=True)
 class NvidiaDevice:
-    """GPU of NVIDIA, by its index in the driver's list.
+    """NVIDIA GPU, identified by its index in the driver's list.
 
     Source:
         NVML API reference: nvmlDeviceGetTotalEnergyConsumption in mJ, nvmlDeviceGetClockInfo in
@@ -30,12 +30,12 @@ class NvidiaDevice:
         return f"gpu-{self.index}"
 
     def energy_j(self) -> float:
-        """Return the energy since the driver was loaded; 0 if the device does not report it."""
+        """Return the energy in J since the GPU driver was loaded; 0 if it is not reported."""
         value = ctypes.c_ulonglong()
         return 1e-3 * value.value if self._get("nvmlDeviceGetTotalEnergyConsumption", value) else 0
 
     def clock_hz(self) -> float | None:
-        """Return the present clock of the multiprocessors; ``None`` if it is not reported."""
+        """Return the present clock of the GPU's cores in Hz; ``None`` if it is not reported."""
         value = ctypes.c_uint()
         if not self._get("nvmlDeviceGetClockInfo", _SM_CLOCK, value):
             return None

@@ -14,7 +14,7 @@ _SAMPLE_S = 0.05
 
 @contextmanager
 def pinned(cpus: int) -> Iterator[tuple[int, ...]]:
-    """Keep the calling thread, and threads that it starts, on ``cpus`` processors.
+    """Keep the calling thread, and threads that it starts, on some processors.
 
     Of the processors that the thread may use, the least busy ones are chosen. Threads that exist
     already, such as the threads of a pool, keep their processors.

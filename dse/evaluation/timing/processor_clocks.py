@@ -15,10 +15,10 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockSample:
-    """Clocks [Hz] by name, and throttling, ``None`` if unknown.
+    """Clock frequencies of processors and devices in Hz by name, and throttling counts.
 
-    ``events`` counts throttling events of the processors since the start of the machine,
-    ``throttled_devices`` the devices whose clock is limited at present.
+    Throttling is ``None`` if unknown: ``events`` counts throttling events of the processors since
+    the start of the machine, ``throttled_devices`` the devices whose clock is limited at present.
     """
 
     clock_hz: dict[str, float]
@@ -27,9 +27,10 @@ class ClockSample:
 
 
 def sample_clocks(cpus: Path = _CPUS, info: Path = _CPU_INFO) -> ClockSample:
-    """Return the mean clock of the processors and the clock of each NVIDIA device, if reported.
+    """Return the mean clock of the processors and the clock of each NVIDIA device, in Hz.
 
-    In a virtual machine the clock of ``/proc/cpuinfo`` is usually a constant.
+    Clocks that are not reported are left out. In a virtual machine the clock of ``/proc/cpuinfo``
+    is usually a constant.
 
     Source:
         Linux, Documentation/admin-guide/pm/cpufreq.rst: scaling_cur_freq in kHz;
@@ -61,7 +62,7 @@ def throttling_between(samples: Sequence[ClockSample]) -> int | None:
 
 
 def clock_ends(samples: Sequence[ClockSample]) -> dict[str, tuple[float, float]]:
-    """Return the lowest and the highest clock [Hz] by name."""
+    """Return the lowest and the highest clock over samples, in Hz, by name."""
     names = sorted(frozenset[str]().union(*(sample.clock_hz for sample in samples)))
     seen = {name: [one.clock_hz[name] for one in samples if name in one.clock_hz] for name in names}
     return {name: (min(values), max(values)) for name, values in seen.items()}

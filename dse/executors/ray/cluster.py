@@ -36,8 +36,7 @@ class RayCluster:
     The work (the function that evaluates tasks) is pickled and put into the cluster once; each
     worker loads it once and reserves the resources in the work's ``needs``. A crash or hang of an
     evaluation fails only the task of that evaluation. A task whose worker is lost, with or without
-    its node, is collected as failed with the fault ``lost``, after which a study retries it
-    elsewhere.
+    its node, fails with the kind ``lost``, after which a study retries the task elsewhere.
 
     Args:
         address: ``auto``, ``host:port`` or ``ray://host:port`` of a cluster; default: the address

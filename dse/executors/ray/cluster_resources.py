@@ -16,7 +16,7 @@ _HIDDEN = ("node:", "accelerator_type:", "object_store_memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Node of the cluster, with the total amount of each resource that it offers."""
+    """Node of a Ray cluster, with the total amount of each resource that it offers."""
 
     name: str
     offers: Mapping[str, float]
@@ -34,7 +34,7 @@ def wanted_of(needs: Needs) -> dict[str, float]:
 
 
 def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
-    """Return the number of concurrent tasks that fit on all nodes together.
+    """Return the number of concurrent tasks that fit on all nodes of the cluster.
 
     Raises:
         PluginError: no node has room for a single task.

@@ -47,7 +47,7 @@ class RayHead:
         return not silence
 
     def lost(self, reason: str) -> PluginError:
-        """Mark the head node as gone; return the error that the caller is to raise."""
+        """Mark the head node as lost; return the error that the caller is to raise."""
         self.gone = True
         return PluginError(
             f"the head of the Ray cluster {self._address} is gone: {reason}",
@@ -56,7 +56,7 @@ class RayHead:
         )
 
     def cut_off(self) -> PluginError:
-        """Mark the head node as gone because the local raylet is lost; return the error to raise.
+        """Mark the head node as lost because the local raylet has ended; return the error to raise.
 
         Without its raylet (Ray's node process), this machine is cut off from the cluster.
         """

@@ -34,9 +34,9 @@ class LostError(Exception):
 class RayWorker:
     """Handle, in the driver process, of a worker actor on the cluster.
 
-    It exists from the time when the worker is requested. Its ``sign`` is an object reference to
-    wait for: first the actor's placement on a node, then each outcome. While the cluster has no
-    room, the reference does not become ready.
+    The handle exists from the time when the worker is requested. Its ``sign`` is an object
+    reference to wait for: first the actor's placement on a node, then each outcome. While the
+    cluster has no room, the reference does not become ready.
 
     Args:
         ray: the Ray library.
@@ -84,7 +84,7 @@ class RayWorker:
         return time.monotonic() - self._since
 
     def take(self, task: Task) -> None:
-        """Submit a task, which begins as soon as the worker is placed."""
+        """Submit a task to the worker; it begins as soon as the worker is placed on a node."""
         self.task = task
         self._since = time.monotonic()
         self._outcome = self._actor.perform.remote(task)

@@ -24,7 +24,7 @@ _MAGIC = b"PAR1"
 
 
 def read_archive(path: str | Path) -> Record:
-    """Read a study from an archive file; the format is recognised by its contents.
+    """Read a study from an archive file; the format is recognised by the file's contents.
 
     Raises:
         StorageError: the file does not hold a study, or is damaged; in JSON lines, with the line.
@@ -46,7 +46,7 @@ def read_archive(path: str | Path) -> Record:
 
 
 def write(record: Portable, path: str | Path) -> str:
-    """Write the study to a file atomically, and return its SHA-256.
+    """Write a study to an archive file atomically, and return the SHA-256 of its content.
 
     Raises:
         StorageError: the file cannot be written, or its name has neither format's suffix.
@@ -91,9 +91,8 @@ def restore(
     Args:
         record: the record, possibly from an untrusted source.
         storage: target storage.
-        name: name of the study; by default that in the record.
-        trusted: the study may be run at once; otherwise only after
-            :func:`dse.storage.trust.trust`.
+        name: name of the study; by default the record's name.
+        trusted: the study may be run at once; otherwise only after :func:`dse.storage.trust.trust`.
 
     Raises:
         StudyError: there is a study of that name already.

@@ -35,7 +35,7 @@ _AGAIN = "export it again: dse studies export NAME -o FILE"
 
 
 def header(record: Portable) -> str:
-    """Return the first line of the file: format version, study, specification, units and goals."""
+    """Return the first line of an archive file: format version, study, specification, units."""
     facts = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
     return _line("study", facts)
 
@@ -46,7 +46,7 @@ def trial_line(trial: Trial, place: int | None) -> str:
 
 
 def other_lines(record: Portable) -> Iterator[tuple[str, str]]:
-    """Yield (kind, line) for each record other than trials; kinds are ``drivers``, ``asks`` ...."""
+    """Yield (kind, line) for each record of a study that is not a trial, such as ``asks``."""
     for kind, (part, _) in _EVERYTHING_ELSE.items():
         for one in record.others(part):
             yield part, _line(kind, plain(one))
@@ -118,7 +118,7 @@ class JsonLinesReader:
         self._parts: dict[str, list[Any]] = {part: [] for part, _ in _EVERYTHING_ELSE.values()}
 
     def read(self, line: bytes, where: str) -> str:
-        """Parse and collect one line of the file; return its kind (trial, ask ...).
+        """Parse one line of an archive file and keep its content; return its kind, such as trial.
 
         Raises:
             StorageError: the line is damaged, or inconsistent with earlier ones.

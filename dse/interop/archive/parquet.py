@@ -81,7 +81,7 @@ _NUMPY = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
 def write_parquet(record: Portable, file: BinaryIO) -> str:
-    """Write the study to a file, and return its SHA-256.
+    """Write a study to a Parquet file, and return the SHA-256 of its content.
 
     The trials are read twice; the first pass infers the column types.
 
@@ -264,7 +264,7 @@ def _trial(
 
 
 class ColumnKind:
-    """Arrow type of a column, inferred from all of its values before any of them is written."""
+    """Arrow type of a Parquet column, inferred from all values before any of them is written."""
 
     def __init__(self) -> None:
         self._types = set[type]()
@@ -314,7 +314,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
-    """Return the function that decodes Arrow arrays of this column to parameter values."""
+    """Return the function that decodes Arrow arrays of a column to parameter values."""
     if fact(field, "as") == "json":
         return lambda array: [_parse_cell(cell, field.name) for cell in array.to_pylist()]
     if field.type not in _TYPES.values():

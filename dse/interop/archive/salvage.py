@@ -52,7 +52,7 @@ class Salvage:
 
     @property
     def count(self) -> int:
-        """Number of trials."""
+        """Number of intact trials."""
         return len(self.numbers)
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
@@ -69,7 +69,7 @@ class Salvage:
             yield moved, None if place is None else self._renumber_finished(place)
 
     def others(self, part: str) -> Iterator[Any]:
-        """Iterate over the intact records of one kind, such as ``asks``, with renumbered trials."""
+        """Iterate over the intact records of one kind, such as ``asks``, with new trial numbers."""
         mend: Mapping[str, Callable[[], Iterator[Any]]] = {
             "drivers": self._drivers,
             "asks": self._asks,
@@ -139,7 +139,7 @@ class Salvage:
 
 
 def salvage_words(found: Salvage) -> str:
-    """Return a sentence that states the number of lost trials and why they are lost."""
+    """Return a sentence on the number of lost trials and the reason of the loss."""
     written = found.reader.counts["trials"]
     parts = "; ".join(map(damage_text, found.damages))
     return f"{written - found.count} of {written} trials were left out of a damaged study ({parts})"
@@ -152,7 +152,7 @@ def damage_text(damage: Damage) -> str:
 
 
 def ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of consecutive numbers in ascending numbers, each as (first, last)."""
+    """Return the ranges of consecutive numbers among ascending numbers, as (first, last)."""
     if not len(rows):
         return []
     numbers = np.unique(np.asarray(rows, dtype=np.int64))
@@ -214,7 +214,7 @@ class DamageNotes:
         self._open = True
 
     def take(self, damage: Damage) -> None:
-        """Record a damage; ignored after :meth:`close`."""
+        """Record a damaged row; after :meth:`close`, ignore it."""
         if self._open:
             key = damage.study, damage.part, damage.reason
             self._rows.setdefault(key, []).extend(damage.rows)

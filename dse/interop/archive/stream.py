@@ -37,7 +37,7 @@ class Portable(Protocol):
 
     @property
     def count(self) -> int:
-        """Number of trials."""
+        """Number of the study's trials."""
         ...
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
@@ -57,7 +57,7 @@ class Portable(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """Stored study that is read in parts, with the same contents as its :class:`Record`."""
+    """Stored study that is read in chunks, with the same contents as a :class:`Record`."""
 
     study: str
     spec: Mapping[str, Any]
@@ -66,7 +66,7 @@ class Stream:
 
     @property
     def count(self) -> int:
-        """Number of trials."""
+        """Number of the study's trials."""
         return self.reader.counts["trials"]
 
     def placed_trials(self) -> Iterator[PlacedTrial]:

@@ -41,7 +41,7 @@ class Record:
 
     @property
     def count(self) -> int:
-        """Number of trials."""
+        """Number of the study's trials."""
         return len(self.trials)
 
     def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:

@@ -26,7 +26,7 @@ MAX_ROWS = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Condition that the parameter is active and has one of these values."""
+    """Test whether a parameter is active and has one of some values; node of a decision tree."""
 
     parameter: Finite
     values: tuple[Value, ...]
@@ -39,11 +39,11 @@ Path = tuple[Test, ...]
 
 
 class UnsayableError(SpecError):
-    """Error about a condition or rule that the other tool cannot express, with the reason."""
+    """Error about a condition or rule that the other tool's format cannot express."""
 
 
 def tree(space: DesignSpace, rule: Expression, *, wanted: bool) -> Tree:
-    """Return the decision tree that is true where the formula evaluates to ``wanted``.
+    """Return the decision tree that is true where a rule evaluates to ``wanted``.
 
     Raises:
         UnsayableError: the formula reads the value of a real parameter, or has too many

@@ -69,7 +69,7 @@ class Clauses:
         self._conditional = conditional
 
     def condition(self, item: Any) -> Expression:
-        """Return the formula of a ConfigSpace condition, which is true where its child is active.
+        """Return a ConfigSpace condition as a formula, true where its parameter is active.
 
         Raises:
             SpecError: the item is not a condition.
@@ -77,7 +77,7 @@ class Clauses:
         return _expression(self._condition(item, 0))
 
     def rules(self, item: Any) -> Iterator[Expression]:
-        """Yield the rules that are equivalent to the negation of a forbidden clause.
+        """Yield rules that exclude what a forbidden clause of ConfigSpace excludes.
 
         Raises:
             SpecError: the item is not a forbidden clause.

@@ -15,7 +15,7 @@ _FEW = 3
 
 
 def build_condition(found: Tree, child: str) -> Clause | bool:
-    """Return the decision tree as a ConfigSpace condition for the activity of ``child``.
+    """Return a decision tree as a ConfigSpace condition for the activity of ``child``.
 
     A tree that is always true or false is returned as a Boolean.
     """

@@ -40,7 +40,7 @@ class DeployedFiles:
 
 
 def refuse_tensor(name: str, tensor: DeployedTensor, target: str, nearest: str) -> StudyError:
-    """Return the error that a target cannot hold a tensor.
+    """Return the error that a file format cannot hold a tensor.
 
     Args:
         name: the tensor's name.

@@ -19,7 +19,7 @@ _METADATA = {"format": "pt"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenShards:
-    """Files of a model that were written, and the bytes of their tensors by purpose."""
+    """Written files of a sharded model, and the bytes of their tensors by purpose."""
 
     files: tuple[Path, ...]
     tensor_bytes: dict[str, int]

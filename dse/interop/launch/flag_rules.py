@@ -28,7 +28,7 @@ _EVERY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagRule:
-    """Rule for one setting: the flag that holds it, and the flag's value for each of its values.
+    """Rule that translates one setting, such as the tensor-parallel size, into a program's flag.
 
     Args:
         setting: the setting's name: a parameter of the space, or an input of an evaluator.
@@ -47,7 +47,7 @@ class FlagRule:
     values: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self, settings: Mapping[str, Value]) -> Value | None:
-        """Return the flag's value, or ``None`` if the flag cannot express the setting's value."""
+        """Return the flag's value for the settings; ``None`` if the flag cannot express it."""
         value = settings[self.setting]
         text = _text_of(value)
         match self.kind:
@@ -65,7 +65,7 @@ class FlagRule:
                 return (value == full) if value in (1, full) else None
 
     def decode(self, flags: Flags, settings: Mapping[str, Value]) -> Value | None:
-        """Return the setting's value, or ``None`` if the flags do not determine it.
+        """Return the setting's value for the flags; ``None`` if the flags do not determine it.
 
         Args:
             flags: the flags of a file.

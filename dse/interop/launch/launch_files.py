@@ -22,7 +22,7 @@ class Launcher:
 
     Args:
         command: the words before the flags; the user's arguments follow the flags.
-        extensions: extensions of the files that it reads, the usual one first.
+        extensions: extensions of the files that the program reads, the usual one first.
         negates: whether a false switch is ``--no-FLAG`` and not the absence of the flag.
         engine: another program, whose flags this one accepts as well.
         manifest: the kind of Kubernetes manifest that is written in place of a configuration.
@@ -84,7 +84,7 @@ OWN_TABLE = Launcher(command=(), extensions=(".yaml", ".json", ".sh"))
 
 
 def encode_flags(flags: Mapping[str, Value], launcher: Launcher, extension: str) -> bytes:
-    """Return the contents of a file with these flags.
+    """Return the contents of a script, configuration file or table with the given flags.
 
     Raises:
         StudyError: the program reads no file with this extension.

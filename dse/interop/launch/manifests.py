@@ -32,13 +32,13 @@ _DECODE_SERVICE, _PREFILL_SERVICE = "VllmDecodeWorker", "VllmPrefillWorker"
 
 
 def encode_manifest(flags: Flags, kind: Manifest) -> bytes:
-    """Return a manifest of this kind in YAML; the ConfigMap ``model`` has the model's name."""
+    """Return a Kubernetes manifest in YAML with the flags of a serving engine."""
     written = _deployment(flags) if kind == "kubernetes" else _dynamo_graph(flags)
     return (_USE + yaml.safe_dump(written, sort_keys=False)).encode()
 
 
 def decode_manifest(content: bytes, kind: Manifest) -> dict[str, list[str] | int]:
-    """Return the engine's command-line words and the replicas; ``prefill.`` marks prefill pods."""
+    """Return the engine's command-line words and the replicas that a manifest holds."""
     found = yaml.safe_load(content)
     if kind == "kubernetes":
         pod = found["spec"]["template"]["spec"]["containers"][0]

@@ -54,7 +54,7 @@ def write_study(problem: Problem, finished: Sequence[Trial], name: str, url: str
 
     Args:
         problem: the study's problem.
-        finished: its finished trials, in the order in which they finished.
+        finished: the study's finished trials, in the order in which they finished.
         name: name of the study in Optuna.
         url: ``sqlite:///optuna.db``, another SQLAlchemy URL, or the path of a journal file.
 

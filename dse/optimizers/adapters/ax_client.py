@@ -35,7 +35,7 @@ def wishes(
 ) -> list[Wish]:
     """Return the points that Ax proposes next, given finished trials and pending designs.
 
-    The points are in the encoding of :mod:`dse.optimizers.adapters.ax_space`.
+    Each point is encoded as in :mod:`dse.optimizers.adapters.ax_space`.
     """
     with quiet("ax"):
         client = _client(problem, seed, restarts)

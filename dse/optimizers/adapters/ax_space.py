@@ -31,7 +31,7 @@ _OTHERS = 64
 
 
 def axes(space: DesignSpace) -> dict[str, Real | Finite]:
-    """Return the parameters that have more than one value, by the names used in Ax (``p0`` ...).
+    """Return the parameters with two or more values, by the names used in Ax (``p0`` ...).
 
     The user's names are not used, since one of them may be a function or a constant of sympy.
     """
@@ -51,7 +51,7 @@ def has_no_order(parameter: Real | Finite) -> bool:
 
 
 def wish_of(space: DesignSpace, design: Design) -> dict[str, float | int | str]:
-    """Return the design as a point in Ax's encoding; inactive parameters get a middle value."""
+    """Return a design as a point in Ax's encoding; inactive parameters get a middle value."""
     batch = space.batch([design])
     wish: dict[str, float | int | str] = {}
     for name, parameter in axes(space).items():
@@ -70,11 +70,11 @@ def wish_of(space: DesignSpace, design: Design) -> dict[str, float | int | str]:
 def nearest_unseen_design(
     problem: Problem, wish: Wish, taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return the new legal design nearest to a proposal, as a list; empty if none is left.
+    """Return the unused legal design nearest to a proposed point, as a list of at most one.
 
     Each group of coupled parameters is mapped to its nearest legal combination. If that design was
     suggested before or violates a modelled limit, the nearest of some neighbours and random designs
-    is taken.
+    is taken. The list is empty if no unused design is left.
 
     Args:
         problem: problem to optimise.

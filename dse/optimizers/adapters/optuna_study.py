@@ -56,10 +56,10 @@ class TpeStudy:
             self._study = optuna.create_study(directions=["minimize"] * len(problem.objectives))
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Add finished trials; trials without metrics get the largest constraint violation.
+        """Add finished trials to the Optuna study; failures get the largest constraint violation.
 
-        The bad density of the sampler therefore contains them, so that it proposes fewer designs
-        near them.
+        A trial without metrics is a failure. TPE counts failures among the bad trials, so that it
+        proposes fewer designs near them.
         """
         losses = self._problem.trial_losses(trials)
         slacks = self._problem.slacks(self._problem.columns(trials), len(trials))

@@ -92,13 +92,13 @@ def promise(
 
     Random points are drawn between the best optimistic prediction and the reference point. The
     estimate is the number of points that the candidate's optimistic prediction dominates and the
-    front does not, times the probability that the candidate keeps every learnt limit (one that a
-    surrogate predicts).
+    front does not, times the probability that the candidate keeps every limit that a surrogate
+    predicts.
 
     Args:
         lesson: training data, with the front and the scales of the losses.
-        means: predicted means of all objectives and learnt limits.
-        deviations: their standard deviations.
+        means: predicted means of all objectives and of the limits on measured metrics.
+        deviations: standard deviations of these predictions.
         rng: generator of the points.
     """
     hopes = np.column_stack(

@@ -54,9 +54,9 @@ _MANY_BASELINE, _PRUNE_SAMPLES = 64, (2_048, 256)
 
 
 class BotorchSurrogate:
-    """Surrogate of independent Gaussian processes, one per objective and per learnt limit.
+    """Surrogate of independent Gaussian processes, one per objective and per measured limit.
 
-    A learnt limit is one that depends on measurements.
+    A measured limit is a limit on a metric that a measurement yields.
 
     Args:
         lesson: training data.
@@ -90,9 +90,9 @@ class BotorchSurrogate:
         self,
         points: Floats,  # (n, coordinates)
     ) -> tuple[Floats, Floats]:
-        """Return posterior means and deviations of all targets at n points, each (n, targets).
+        """Return posterior means and deviations of all objectives and limits at n points.
 
-        A target is an objective or a learnt limit.
+        Each array has shape (n, targets); a target is an objective or a measured limit.
         """
         with torch.no_grad():
             # a posterior holds the covariance of all its points: few at a time are cheaper
@@ -102,7 +102,7 @@ class BotorchSurrogate:
         return means.numpy(), variances.clamp_min(1e-12).sqrt().numpy()
 
     def acquisition(self, rng: np.random.Generator) -> Acquisition:
-        """Return the acquisition function for this number of objectives and of feasible trials."""
+        """Return the acquisition function for the numbers of objectives and feasible trials."""
         return Acquisition(self._function(rng))
 
     def _function(self, rng: np.random.Generator) -> AcquisitionFunction:
@@ -173,7 +173,7 @@ class BotorchSurrogate:
 
 
 class Acquisition:
-    """Acquisition function over encoded designs, on a log scale."""
+    """Acquisition function of BoTorch over encoded designs, on a log scale."""
 
     def __init__(self, function: AcquisitionFunction) -> None:
         self._function = function

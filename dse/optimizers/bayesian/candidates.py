@@ -36,7 +36,7 @@ _STEPS = 24
 def candidates(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """Return candidate designs: half drawn uniformly, half bred or mutated from the ``best``.
+    """Return candidate designs: half drawn uniformly, half bred or mutated from the best designs.
 
     Up to 64 more are drawn in equal numbers from rare levels (parameter values that few legal
     designs have), which uniform draws hardly reach. In a small space, all are drawn uniformly.
@@ -64,10 +64,10 @@ def breed_designs(
     taken: Collection[Design],
     rng: np.random.Generator,
 ) -> list[Design]:
-    """Return up to ``count`` mutated offspring of the ``best`` designs, without any surrogate.
+    """Return up to ``count`` mutated offspring of the best designs, without a surrogate.
 
-    This is the cheapest suggestion that depends on results. Designs that violate no modelled limit
-    come first.
+    Breeding is the cheapest suggestion that depends on results. Designs that violate no modelled
+    limit come first.
     """
     if not best:
         return []

@@ -51,10 +51,11 @@ _ABREAST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalFront:
-    """Non-dominated designs with equal measured parameters, and their modelled losses.
+    """Non-dominated designs among those with equal measured parameters, by modelled losses.
 
-    The measured part is the values of the parameters that measurements read. ``failed`` counts the
-    designs without a value among those evaluated to find the front; ``example`` is one of them.
+    Measured parameters are the parameters that measurements read; the front varies the others.
+    ``failed`` counts the designs without a value among those evaluated to find the front;
+    ``example`` is one of them.
     """
 
     designs: Batch
@@ -65,7 +66,7 @@ class ConditionalFront:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """Count of designs that have no value because an evaluation failed, with one example.
+    """Number of designs that have no value because an evaluation failed, with one example.
 
     If ``at_least`` is true, the count is a lower bound.
     """
@@ -76,22 +77,22 @@ class Lost:
 
 
 class ConditionalFronts:
-    """Cache of conditional fronts, each of designs with equal values of the measured parameters.
+    """Cache of fronts over the free parameters, one for each setting of the measured parameters.
 
-    A complete front is found by enumerating the designs that share the measured part, or by
-    evolutionary search. An estimated front combines the part with the *shelf* only: a fixed set of
-    values of the other (free) parameters that were good with other parts. Measured parts whose
-    known losses agree on a sample of the shelf share an estimated front.
+    Measured parameters are those that measurements read; the others are free. A complete front is
+    found by enumerating the designs with equal measured parameters, or by evolutionary search. An
+    estimated front tries only a fixed list of values of the free parameters (the *shelf*) that were
+    good with other measured parameters. Settings of the measured parameters whose modelled losses
+    agree on a sample of the list share an estimated front.
 
-    A cached front depends on the measured part alone, and neither on the design that contributed
-    the part nor on earlier queries: a resumed study suggests the same designs as an uninterrupted
-    one.
+    A cached front depends on the measured parameters alone, and not on earlier queries: a resumed
+    study suggests the same designs as an uninterrupted one.
 
     Args:
         problem: problem to optimise.
-        roles: its split into known (modelled) and learnt quantities.
-        bounded: map known losses so that their products stay finite, see :mod:`.magnitude`, and
-            use the logarithms of objectives with a log scale.
+        roles: the problem's objectives and limits, split into modelled and measured ones.
+        bounded: map known losses so that their products stay finite, see :mod:`.magnitude`, and use
+            the logarithms of objectives with a log scale.
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool = False) -> None:
@@ -112,9 +113,9 @@ class ConditionalFronts:
         return self._modelled.magnitudes
 
     def wholes(self, batch: Batch) -> list[ConditionalFront]:
-        """Return the complete conditional front of the measured part of each design.
+        """Return, for each design, the complete front of designs with equal measured parameters.
 
-        The measured part is the values of the parameters that measurements read.
+        Measured parameters are the parameters that measurements read.
         """
         return [staircase for staircase, _ in self._find_staircases(batch)]
 
@@ -141,7 +142,7 @@ class ConditionalFronts:
         return [self._whole[tag] for tag in tags]
 
     def lost(self) -> Lost:
-        """Return the count of failed designs among those evaluated for complete fronts."""
+        """Return the number of designs that failed during the search of complete fronts."""
         found = [one for one in self._whole.values() if one[0].failed]
         return Lost(
             failed=sum(own.failed for own, _ in found),
@@ -150,7 +151,7 @@ class ConditionalFronts:
         )
 
     def guess_fronts(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
-        """Return estimated conditional fronts, and the index of each design's front, (n,).
+        """Return estimated fronts over the free parameters, and the front of each design, (n,).
 
         An estimate tries only the free-parameter values on the shelf. The index is -1 where the
         front is empty.
@@ -173,10 +174,13 @@ class ConditionalFronts:
         return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
 
     def on(self, one: Batch, staircase: ConditionalFront) -> ConditionalFront:
-        """Return the front of a measured part over the free-parameter values of an estimated front.
+        """Evaluate the free parameters of an estimated front with other measured parameters.
+
+        Measured parameters are those that measurements read; the others are free. The result is the
+        non-dominated subset.
 
         Args:
-            one: a design with the measured part.
+            one: a design with the measured parameters.
             staircase: the estimated front.
         """
         return self._with([one], [staircase.designs])[0]

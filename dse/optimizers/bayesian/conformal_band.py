@@ -33,10 +33,10 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredValues:
-    """Measured losses and limit excesses by distinct measured parameter values, in trial order.
+    """Measured losses and limit violations, one row per setting of the measured parameters.
 
-    The loss of an objective with a log scale is the loss of its logarithm. An excess is the
-    violation of a limit that depends on measurements, and at most 0 where the limit is satisfied.
+    Rows are in the order of the trials. The loss of an objective with a log scale is the loss of
+    its logarithm. A violation is at most 0 where the limit is satisfied.
     """
 
     trials: tuple[Trial, ...]
@@ -45,7 +45,7 @@ class MeasuredValues:
 
     @staticmethod
     def of(problem: Problem, roles: MeasuredSplit, trials: Sequence[Trial]) -> MeasuredValues:
-        """Return the values of the first trial with metrics for each measured combination.
+        """Return the measured values by setting of the measured parameters, first trial only.
 
         A measured combination is the values of the parameters that measurements read.
         """
@@ -66,14 +66,14 @@ class MeasuredValues:
 
 @dataclass(kw_only=True)
 class ConformalBand:
-    """Conformal band around the predictions of a study's measured quantities.
+    """Conformal prediction band around a study's measured objectives and limits.
 
-    It holds the surrogates, and the scores of their predictions of each next value. Learning all
-    values in one call or one at a time gives the same band.
+    Its width follows from the errors of surrogates that predicted each measurement from the earlier
+    ones. Adding measurements in one call or one at a time gives the same band.
 
     Args:
         problem: the problem.
-        roles: its split into modelled and measured quantities.
+        roles: the problem's objectives and limits, split into modelled and measured ones.
     """
 
     problem: Problem
@@ -85,10 +85,10 @@ class ConformalBand:
     _fitted: int = field(default=0, init=False)
 
     def learn(self, known: MeasuredValues) -> None:
-        """Predict each new value from all earlier values, then refit the surrogate with it.
+        """Predict each new measurement from all earlier ones, then refit the surrogate with it.
 
         Args:
-            known: the values of all measured parts so far; they extend the values of the last call.
+            known: all measured values so far, which start with those of the last call.
         """
         steps = set(checkpoints(len(known.values)))
         for row in range(self._done, len(known.values)):
@@ -103,11 +103,14 @@ class ConformalBand:
 
     @property
     def scores(self) -> Floats:
-        """Scores of s predictions of a objectives and l limits, (s, a + l); positive is better."""
+        """Scores of s predictions of ``a`` objectives and ``l`` limits, (s, a + l).
+
+        A score is the error in predicted standard deviations; positive is better than predicted.
+        """
         return np.array(self._scores) if self._scores else np.zeros((0, len(self._learnt)))
 
     def is_calibrated(self, confidence: float) -> bool:
-        """Return whether there are enough scores for a quantile at this confidence."""
+        """Return whether there are enough predictions for a quantile at this confidence."""
         least = round(1.0 / (1.0 - confidence), 6)  # 1 / (1 - 0.9) is a little more than 10
         return bool(self._learnt) and len(self.scores) + 1 >= least
 
@@ -128,7 +131,7 @@ class ConformalBand:
         return np.asarray(np.maximum(scores[place], 0.0))
 
     def optimistic(self, batch: Batch, width: Floats) -> Floats:
-        """Return the lowest losses, on their scales, and excesses within the band, (n, a + l).
+        """Return the optimistic end of the band: losses and limit violations, (n, a + l).
 
         Args:
             batch: n designs.

@@ -27,7 +27,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Coordinates that encode one parameter, given by the parameter's index."""
+    """Columns of the encoded designs that encode one parameter, given by the parameter's index."""
 
     owner: int
     columns: Ints  # (w,)

@@ -38,7 +38,7 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Losses, measured and modelled, that finished designs attain, and the reference points.
+    """Losses that finished designs attain, measured and modelled, with the reference points.
 
     Learnt losses are those that a surrogate predicts.
     """
@@ -50,7 +50,7 @@ class Archive:
 
     @property
     def best(self) -> Archive:
-        """Subset of the archive: its non-dominated points."""
+        """Non-dominated subset of the attained losses."""
         every = np.hstack([self.learnt, self.known])
         rows = np.flatnonzero(nondominated(every)) if len(every) else np.zeros(0, dtype=int)
         return Archive(
@@ -69,7 +69,7 @@ class Archive:
 
     @property
     def bounded(self) -> Archive:
-        """Subset of at most :data:`MOST_FRONT` members, evenly spread; the extremes are kept."""
+        """Subset of at most :data:`MOST_FRONT` points, evenly spread, including each best loss."""
         every = np.hstack([self.learnt, self.known])
         rows = spread_rows(every, MOST_FRONT.get(every.shape[1], 500))
         return Archive(
@@ -84,7 +84,7 @@ def spread_rows(
     losses: Floats,  # (n, m)
     most: int,
 ) -> Ints:
-    """Return the indices of at most ``most`` points, evenly spread, in ascending order.
+    """Return the indices of at most ``most`` evenly spread points, in ascending order.
 
     The best point of each objective comes first, then repeatedly the point farthest from those
     chosen, with each objective scaled to its range.
@@ -109,9 +109,10 @@ def expected_gains(
     groups: Ints,  # (n,), the front of each part; -1 without one
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the expected hypervolume improvement of measuring each of n parts, (n,).
+    """Return the expected hypervolume improvement of n candidate measurements, (n,).
 
-    A part is a combination of values of the parameters that a measurement reads.
+    A candidate is a combination of values of the parameters that a measurement reads. Its
+    improvement is that of all designs with these values.
     """
     gains = np.zeros(len(groups))
     rows = np.flatnonzero(groups >= 0)

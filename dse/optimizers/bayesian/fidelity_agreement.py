@@ -8,10 +8,11 @@ from dse.core.values import Floats
 
 
 def agreement(one: Floats, other: Floats) -> tuple[float, float]:
-    """Return Kendall's score and the number of pairs of designs that differ in ``other``.
+    """Return Kendall's score of two metrics, and the number of pairs of designs compared.
 
-    The score is the number of concordant minus that of discordant pairs; ties count as 0. Designs
-    where either value is not finite are left out.
+    The score is the number of concordant minus that of discordant pairs; ties count as 0. The pairs
+    compared are those that differ in ``other``. Designs where either value is not finite are left
+    out.
 
     Args:
         one: first metric of n designs, (n,).
@@ -22,7 +23,7 @@ def agreement(one: Floats, other: Floats) -> tuple[float, float]:
 
 
 def kendall(one: Floats, other: Floats) -> float | None:
-    """Return Kendall's tau-b, from -1 to 1; ``None`` if a metric has equal values only.
+    """Return Kendall's tau-b of two metrics, from -1 to 1; ``None`` if one of them is constant.
 
     Source:
         M. G. Kendall: The Treatment of Ties in Ranking Problems, Biometrika 33, 1945.

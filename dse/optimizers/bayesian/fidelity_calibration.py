@@ -25,7 +25,7 @@ _MARGIN = 0.98
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Fitted curve that predicts the true metric from a cheap fidelity."""
+    """Fitted curve that predicts a metric at full fidelity from its value at a cheap fidelity."""
 
     kind: Kind
     curve: Callable[[Floats], Floats]
@@ -62,7 +62,7 @@ def select_pairs(
 ) -> tuple[Floats, Floats]:
     """Return a fidelity's values and the true metric of the designs that have both, (n,) each.
 
-    Both are in the true metric's unit.
+    The true metric is the one at full fidelity; both arrays are in its unit.
 
     Args:
         problem: problem whose trials are given.

@@ -35,11 +35,12 @@ _ROUNDS = 200
 
 
 class Completion:
-    """Optimizer that suggests designs that complete the front from finished measurements.
+    """Optimizer that adds designs to the front that reuse measurements of finished trials.
 
-    It uses only the first trial of each combination of measured parameters, so that an interrupted
-    completion continues with the same designs. Measurements that another driver (process) adds
-    meanwhile are completed too.
+    Designs that differ only in parameters that no measurement reads share a measurement. Only the
+    first trial of each combination of measured parameters counts, so that an interrupted study
+    continues with the same designs. Measurements that another process adds meanwhile are reused,
+    too.
     """
 
     traits = OptimizerTraits(batch=64)
@@ -79,7 +80,7 @@ class Completion:
 
 
 def lost_words(problem: Problem, lost: Lost) -> str:
-    """Return the number of failed designs among those that reuse measurements, as text.
+    """Return as text how many designs failed among those that could reuse measurements.
 
     The text names one failed design as an example; it is empty if no design failed.
     """
@@ -105,7 +106,7 @@ def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def worthwhile(problem: Problem) -> bool:
-    """Return whether some designs can reuse a measurement but differ in modelled metrics."""
+    """Return whether designs that share a measurement can differ in their modelled metrics."""
     reads = _reads(problem)
     modelled = problem.asked - problem.measured
     return bool(problem.measured and modelled) and any(
@@ -121,10 +122,10 @@ def complete_front(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
 def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], Lost]:
     """Return the front of designs that can reuse a measurement, and the count of failed designs.
 
-    For each measured part (values of the parameters that measurements read), the best designs are
-    its conditional front, listed if possible, else searched. If an objective or a limit combines a
-    measured metric with one that depends on other parameters, there is no such front, and Pareto
-    local search is used instead.
+    For each measured combination of the parameters that measurements read, the best designs vary
+    the other parameters; they are listed if possible, else searched. If an objective or a limit
+    combines a measured metric with one that depends on other parameters, Pareto local search is
+    used instead.
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     if not done:
@@ -147,7 +148,7 @@ def completed_front(
     Args:
         problem: problem whose objectives and limits are each measured or modelled, not both.
         trials: finished trials; trials of another state than ``DONE`` are ignored.
-        stairs: cache of conditional fronts, which makes repeated calls cheap.
+        stairs: cache of fronts over the parameters that no measurement reads, for repeated calls.
     """
     roles = MeasuredSplit(problem=problem)
     done = [trial for trial in trials if trial.state is State.DONE]

@@ -19,7 +19,7 @@ KIND = "gain"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Call of the optimizer's ``ask``, as stored in the study's record."""
+    """Recorded call of the optimizer's ``ask`` method."""
 
     finished: int
     count: int
@@ -47,11 +47,11 @@ class Patience:
         return f"the expected gain, {100 * gain:.2g} %, {self._below}"
 
     def keep(self) -> None:
-        """Store the number of low gains in a row, once the last suggestion is recorded."""
+        """Store the number of consecutive low gains, once the last suggestion is recorded."""
         self._low = self._next
 
     def ended(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:
-        """Return the recorded reason if this rule ended the study; else an empty string.
+        """Return the recorded reason if the rule of low gains ended the study, else ''.
 
         It is also empty if a measurement was made after the study ended.
         """
@@ -69,7 +69,7 @@ class Patience:
         finished: Sequence[Trial],
         last: Sequence[Suggestion],
     ) -> None:
-        """Restore the number of low gains in a row, by replaying the last recorded suggestions."""
+        """Restore the number of consecutive low gains, by replaying recorded suggestions."""
         done = 0
         for one in last:
             tell(finished[done : one.finished])

@@ -28,7 +28,7 @@ _STREAM = 977
 
 
 def is_listed(problem: Problem) -> bool:
-    """Return whether all legal designs are considered, and not only a sample."""
+    """Return whether the gap considers all legal designs, and not only a sample."""
     count = problem.space.count()
     return count is not None and count <= LISTED
 
@@ -36,12 +36,12 @@ def is_listed(problem: Problem) -> bool:
 class GapCandidates:
     """Legal designs that keep all modelled limits, with their modelled losses.
 
-    Designs with equal measured parts (values of the parameters that measurements read) share all
-    measured metrics, so surrogates need to predict one design per part only.
+    Designs with equal values of the parameters that measurements read share all measured metrics,
+    so surrogates need to predict only one design per combination of these values.
 
     Args:
         problem: the problem.
-        roles: its split into modelled and measured quantities.
+        roles: the problem's objectives and limits, split into modelled and measured ones.
         batch: n legal designs.
     """
 
@@ -66,14 +66,14 @@ class GapCandidates:
         self,
         learnt: Floats,  # (p, a), of each distinct measured part
     ) -> Floats:
-        """Return all losses of the designs, (n, m), given the losses that are measured."""
+        """Return all losses of the designs, (n, m), given the losses of the measured objectives."""
         found = np.zeros((len(self), len(self._roles.known) + len(self._roles.learnt)))
         found[:, list(self._roles.known)] = self.known
         found[:, list(self._roles.learnt)] = learnt[self.owners]
         return found
 
     def are_new(self, taken: Sequence[Design]) -> Mask:
-        """Return which designs are not among the ``taken`` ones, (n,)."""
+        """Return the mask of the candidates that are not in ``taken``, (n,)."""
         names = sorted(self.batch.names)
         gone = set(keys(self._like(taken), names))
         return np.array([key not in gone for key in keys(self.batch, names)], dtype=bool)

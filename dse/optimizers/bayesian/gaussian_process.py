@@ -32,9 +32,10 @@ _CHUNK = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyper:
-    """Hyperparameters on a log scale.
+    """Hyperparameters of the Gaussian process, as logarithms.
 
-    They are the length-scale of each block, the weight of the main effects and the noise.
+    They are the length-scale of each block (parameter), the weight of the main effects and the
+    noise.
     """
 
     lengths: Floats  # (b,)
@@ -43,7 +44,7 @@ class Hyper:
 
     @property
     def vector(self) -> Floats:
-        """Hyperparameters as one vector, (b + 2,): length-scales, main-effects weight, noise."""
+        """Hyperparameters as one vector, (b + 2,): b length-scales, main-effects weight, noise."""
         return np.concatenate([self.lengths, [self.main, self.noise]])
 
     @staticmethod
@@ -53,7 +54,7 @@ class Hyper:
 
     @staticmethod
     def start(blocks: int) -> Hyper:
-        """Return the prior's centre for a number of blocks, from which every fit starts."""
+        """Return the prior mean of the hyperparameters for b blocks: the start of every fit."""
         centre = np.full(blocks, length_centre(blocks))
         return Hyper(lengths=centre, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
 
@@ -62,9 +63,9 @@ class Hyper:
 class GaussianProcess:
     """Gaussian-process posterior given n values; Matern 5/2 kernel, constant mean.
 
-    The kernel is a joint kernel over all blocks plus the mean of one kernel per block. The latter
-    are main effects: they extrapolate the observed effect of one parameter to unseen values of the
-    other parameters.
+    The kernel is a joint kernel over all blocks (the coordinates of one parameter each) plus the
+    mean of one kernel per block. The latter are main effects: they extrapolate the observed effect
+    of one parameter to unseen values of the other parameters.
 
     Source:
         Duvenaud, Nickisch, Rasmussen: Additive Gaussian Processes, NeurIPS 2011 (first order);
@@ -129,7 +130,7 @@ class GaussianProcess:
         alone: Floats | None = None,
         variances: Floats | None = None,
     ) -> GaussianProcess:
-        """Return the posterior for given hyperparameters; see :meth:`fit` for the arguments."""
+        """Return the posterior for given hyperparameters; arguments are as in :meth:`fit`."""
         gaps = block_gaps(points, owners, len(hyper.lengths))
         lengths = np.full(len(hyper.lengths), ALONE) if alone is None else alone
         fit = _profile_likelihood(
@@ -251,7 +252,7 @@ def _prior(theta: Floats) -> tuple[float, Floats]:
 
 
 def length_centre(count: int) -> float:
-    """Return the prior mean of the log length-scale of each of ``count`` blocks."""
+    """Return the prior mean of the log length-scale for a number of blocks (parameters)."""
     return float(0.5 * np.log(max(count, 1)) + np.log(0.7))
 
 
@@ -295,7 +296,7 @@ def alone_kernel_with(points: Floats, others: Floats, owners: Ints, lengths: Flo
 
 
 def squared_distances(points: Floats, others: Floats) -> Floats:
-    """Return the squared Euclidean distances of ``points`` to ``others``, (k, n)."""
+    """Return the squared Euclidean distances between two sets of points, (k, n)."""
     square = points @ (-2.0 * others.T)
     square += (others**2).sum(axis=1)
     square += (points**2).sum(axis=1)[:, None]
@@ -305,7 +306,7 @@ def squared_distances(points: Floats, others: Floats) -> Floats:
 def matern(
     square: Floats,  # squared scaled distances
 ) -> Floats:
-    """Return the Matern 5/2 correlation at these squared scaled distances."""
+    """Return the Matern 5/2 correlation at squared distances in units of the length-scale."""
     distance = np.sqrt(square)
     distance *= _ROOT5
     faded = np.exp(-distance)
@@ -323,5 +324,5 @@ def _matern_slope(
 
 
 def owners_of(widths: Sequence[int]) -> Ints:
-    """Return the block index of each coordinate, for consecutive blocks of these widths."""
+    """Return the block index of each coordinate, given the number of coordinates per block."""
     return np.repeat(np.arange(len(widths)), widths)

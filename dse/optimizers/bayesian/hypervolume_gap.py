@@ -32,7 +32,7 @@ _ROUNDS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypervolumeGap:
-    """Upper bound, with a confidence, on the share of the hypervolume that is not yet found.
+    """Upper bound, with a confidence, on the share of the hypervolume that a study still misses.
 
     ``share`` is ``1 - found / optimistic``, from 0 to 1: ``found`` is the hypervolume of the front,
     ``optimistic`` the hypervolume of the front and the optimistic losses of all other designs.
@@ -57,7 +57,7 @@ class GapEstimator:
     Args:
         problem: the problem.
         confidence: probability with which the gap is an upper bound, between 0 and 1.
-        completes: whether the front will be completed by designs that reuse measurements; these
+        completes: whether designs that reuse measurements will be added to the front; such designs
             then count as found.
     """
 
@@ -72,10 +72,10 @@ class GapEstimator:
         self._listed: GapCandidates | None = None
 
     def estimate(self, trials: Sequence[Trial]) -> HypervolumeGap | None:
-        """Return the gap after these trials; ``None`` while it is unknown.
+        """Return the hypervolume gap after the finished trials; ``None`` while it is unknown.
 
-        It is unknown until the reference point of the hypervolume is fixed, a feasible design is
-        found, and enough measurements were predicted for the confidence.
+        The gap is unknown until the reference point of the hypervolume is fixed, a feasible design
+        is found, and enough measurements were predicted for the confidence.
 
         Args:
             trials: the finished trials; they extend those of the last call.

@@ -37,12 +37,12 @@ Ranking = tuple[Floats, Floats]
 
 
 class LibraryAgreement:
-    """Decision of the grey-box search whether to use a library of earlier studies.
+    """Decision of the grey-box optimizer whether to use the results of earlier studies.
 
-    The first designs are chosen without a library. From :data:`FEWEST` measured designs on, a
-    library is used while its members (the earlier studies) rank the measured designs better than
-    chance explains. Without a library, this object does nothing. The decision is a function of the
-    finished trials alone, and is made anew after each of them.
+    A library is a set of earlier studies, its members. The first designs are chosen without it.
+    From :data:`FEWEST` measured designs on, the library is used while its members rank the measured
+    designs better than chance explains. Without a library, this object does nothing. The decision
+    is a function of the finished trials alone, and is made anew after each of them.
 
     Args:
         problem: problem to optimise; members of libraries are among its ``priors``.
@@ -72,11 +72,11 @@ class LibraryAgreement:
         return self._libraries[name]
 
     def is_used(self, trials: Sequence[Trial]) -> bool:
-        """Return whether the next design is chosen with the library.
+        """Return whether the earlier studies are used to choose the next design.
 
-        The library is used if it agrees with the measurements. After the first :data:`_ALONE`
-        measured designs, two of every four designs are nevertheless chosen without it, because a
-        model that trusts wrong studies would detect the error late.
+        They are used if they agree with the measurements. After the first :data:`_ALONE` measured
+        designs, two of every four designs are nevertheless chosen without it, because a model that
+        trusts wrong studies would detect the error late.
 
         Args:
             trials: the first n trials of the study that finished, for any n.
@@ -86,7 +86,7 @@ class LibraryAgreement:
         return in_turn and self.agrees(trials)
 
     def agrees(self, trials: Sequence[Trial]) -> bool:
-        """Return whether members rank the measured designs as the measurements do, beyond chance.
+        """Return whether earlier studies rank the measured designs correctly, beyond chance.
 
         Args:
             trials: the first n trials of the study that finished, for any n.
@@ -96,7 +96,7 @@ class LibraryAgreement:
         return self._has_library and self._chance(done) <= max(_CHANCE / tests, _LEAST_CHANCE)
 
     def report(self, weights: Mapping[str, MemberWeights], finished: Sequence[Trial]) -> None:
-        """Record events: changes of the decision, and the weights after 8, 16, 32 ... trials.
+        """Record the weights of earlier studies after 8, 16, 32 ... trials, and when use changes.
 
         A resumed study does not repeat the event about the weights at which it resumes.
 
@@ -118,7 +118,7 @@ class LibraryAgreement:
             ]
 
     def events(self) -> list[Event]:
-        """Return the events since the last call."""
+        """Return the events that were recorded since the last call."""
         drained, self._events = self._events, []
         return drained
 
@@ -174,12 +174,13 @@ class LibraryAgreement:
 
 
 def chance_of_agreement(rankings: Sequence[Ranking], rng: np.random.Generator) -> float:
-    """Return the probability that unrelated members rank the measured designs as well.
+    """Return the probability that unrelated studies rank the measured designs as well.
 
-    The agreement of a member is its Kendall rank correlation, summed over the quantities; the test
-    statistic is the largest agreement of any member. Its distribution for unrelated members is
-    estimated by permuting the measured designs, which allows for the number of members and for
-    correlated quantities. With up to six designs all permutations are used, else a random sample.
+    The studies are the members of a library. The agreement of a member is its Kendall rank
+    correlation, summed over the quantities; the test statistic is the largest agreement of any
+    member. Its distribution for unrelated members is estimated by permuting the measured designs,
+    which allows for the number of members and for correlated quantities. With up to six designs all
+    permutations are used, else a random sample.
 
     Args:
         rankings: the losses and predictions of each quantity, at the same n designs.

@@ -37,10 +37,10 @@ _FEWEST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberWeights:
-    """Weights of the studies of a library (its members) in the prediction of one quantity.
+    """Weights of earlier studies (members of a library) in the prediction of one metric.
 
-    ``trust`` is the expected correlation, from 0 to 1, of the quantity with the weighted mean of
-    the members' predictions.
+    ``trust`` is the expected correlation, from 0 to 1, of the metric with the weighted mean of the
+    members' predictions.
     """
 
     studies: tuple[str, ...]
@@ -49,7 +49,10 @@ class MemberWeights:
 
     @property
     def text(self) -> str:
-        """Trust and weights as text, the largest weight first; members without weight are named."""
+        """Trust and weights of earlier studies as text, the largest weight first.
+
+        Studies without weight are named at the end.
+        """
         order = np.argsort(-self.weights, kind="stable").tolist()
         used = [f"{self.studies[k]} {self.weights[k]:.2f}" for k in order if self.weights[k] > 0]
         unused = [self.studies[k] for k in order if not self.weights[k] > 0]
@@ -59,7 +62,7 @@ class MemberWeights:
 
 
 class LibraryMean:
-    """Predictions of one quantity by the members of a library, one model for each member.
+    """Predictions of a metric by earlier studies (members of a library), one model per study.
 
     The values of each member are replaced by their normal scores, so that members in other units
     or ranges can be averaged.
@@ -87,9 +90,9 @@ class LibraryMean:
     def of(
         problem: Problem, expression: Expression, sign: float, names: frozenset[str]
     ) -> LibraryMean | None:
-        """Fit one model of a formula per study of a library that has all metrics of the formula.
+        """Fit one model of a formula for each earlier study that has all metrics of the formula.
 
-        These studies are the members. The result is ``None`` if there are none.
+        The result is ``None`` if there is no such study.
 
         Args:
             problem: the problem, whose ``priors`` include the members of libraries.
@@ -106,16 +109,16 @@ class LibraryMean:
         return LibraryMean(problem, names, found) if found else None
 
     def members(self, batch: Batch) -> Floats:
-        """Return the normal score of each design's loss as each member predicts it, (n, k)."""
+        """Return the normal scores of n designs' losses as predicted by k studies, (n, k)."""
         levels = find_levels(encoded(self._problem.space, batch, self._names), self._owners)
         return np.column_stack([model.predict(levels) for model in self._models])
 
     def mean(self, batch: Batch, weights: Floats) -> Floats:
-        """Return the weighted mean of the members' predictions, (n,).
+        """Return the weighted mean of the predictions of the k earlier studies, (n,).
 
         Args:
             batch: n designs.
-            weights: (k,), one for each member.
+            weights: weight of each study, (k,).
         """
         levels = find_levels(encoded(self._problem.space, batch, self._names), self._owners)
         used = np.flatnonzero(weights).tolist()
@@ -123,7 +126,7 @@ class LibraryMean:
         return np.asarray(sum(parts, np.zeros(len(batch))))
 
     def weigh(self, members: Floats, losses: Floats) -> MemberWeights:
-        """Return the weights of a library's studies (members), given the losses measured here.
+        """Return the weights of k earlier studies (members), given the losses measured here, (k,).
 
         The weight of a member is the share of bootstrap samples of the measured designs in which it
         orders more pairs of designs correctly than any other member. Members whose rank correlation

@@ -37,9 +37,9 @@ _RARE = 256
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSplit:
-    """Split of the objectives and limits of a problem: modelled (``known``), measured (``learnt``).
+    """Split of a problem's objectives and limits into modelled and measured ones.
 
-    Models compute the known objectives and limits. The learnt objectives and limits depend on
+    Models compute the modelled (``known``) ones. The measured (``learnt``) ones depend on
     measurements, and surrogates predict them.
     """
 
@@ -47,7 +47,7 @@ class MeasuredSplit:
 
     @cached_property
     def part(self) -> frozenset[str]:
-        """Parameters that measurements read; their values are a design's measured part.
+        """Names of the parameters that measurements read: the measured parameters.
 
         An objective or a limit that combines a measured metric with others is learnt as a single
         function, so all parameters that it depends on are included.
@@ -60,27 +60,27 @@ class MeasuredSplit:
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """Parameters that no measurement reads, so that one measurement serves all their values."""
+        """Names of the free parameters, which no measurement reads."""
         return frozenset(self.problem.space.by_name) - self.part
 
     @cached_property
     def known(self) -> tuple[int, ...]:
-        """Indices of the objectives that need no measurement."""
+        """Indices of the objectives that models compute without a measurement."""
         return self._places(learnt=False)
 
     @cached_property
     def learnt(self) -> tuple[int, ...]:
-        """Indices of the objectives that a surrogate predicts."""
+        """Indices of the objectives that need a measurement, and that a surrogate predicts."""
         return self._places(learnt=True)
 
     @cached_property
     def known_limits(self) -> tuple[Limit, ...]:
-        """Limits that need no measurement."""
+        """Limits on metrics that models compute without a measurement."""
         return self._limits(learnt=False)
 
     @cached_property
     def learnt_limits(self) -> tuple[Limit, ...]:
-        """Limits that a surrogate predicts."""
+        """Limits on metrics that need a measurement, and that a surrogate predicts."""
         return self._limits(learnt=True)
 
     def behind(self, expression: Expression) -> frozenset[str]:
@@ -119,9 +119,9 @@ class MeasuredSplit:
 
 
 class MeasuredParts:
-    """Candidate measured parts: combinations of values of the parameters that measurements read.
+    """Candidate settings of the measured parameters, which are those that measurements read.
 
-    Each is represented by one design that has these values.
+    Each setting (combination of values) is represented by one design that has it.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class MeasuredParts:
 
     @property
     def all(self) -> Batch | None:
-        """One design per possible measured part; ``None`` if there are too many to list."""
+        """One design per setting of the measured parameters; ``None`` if too many to list."""
         return self._list
 
     def keys(self, batch: Batch) -> list[bytes]:
@@ -143,9 +143,9 @@ class MeasuredParts:
         return keys(batch, self._names)
 
     def distinct(self, batch: Batch, taken: set[bytes]) -> Batch:
-        """Return one design per measured part in the batch, without parts in ``taken``.
+        """Return one design per setting of the measured parameters in the batch.
 
-        ``taken`` holds keys.
+        Settings whose keys are in ``taken`` are left out.
         """
         found: dict[bytes, int] = {}
         for row, key in enumerate(self.keys(batch)):
@@ -162,17 +162,18 @@ class MeasuredParts:
         drawn: int = DRAWN,
         bred: int = BRED,
     ) -> Batch:
-        """Return candidate measured parts: all of them, or random draws and offspring.
+        """Return candidate settings of the measured parameters: all, or random draws and offspring.
 
-        If there are too many parts to list, some are drawn at random, a share of them for each rare
-        level (a parameter value that few designs have), and others are offspring of the best parts.
+        A setting is a combination of values of the parameters that measurements read. If there are
+        too many settings to list, some are drawn at random, a share of them for each rare level (a
+        parameter value that few designs have), and others are offspring of the best settings.
 
         Args:
-            best: designs with the best parts.
-            taken: keys of the parts to leave out.
+            best: designs with the best settings.
+            taken: keys of the settings to leave out.
             rng: generator of the draws.
-            drawn: number of random draws; if below :data:`DRAWN`, even parts that can be listed are
-                sampled.
+            drawn: number of random draws; if below :data:`DRAWN`, settings are drawn even if all
+                can be listed.
             bred: number of offspring of each of three kinds.
         """
         if self._list is not None:
@@ -194,14 +195,17 @@ class MeasuredParts:
     def around(
         self, best: Batch, width: float, each: int, taken: set[bytes], rng: np.random.Generator
     ) -> Batch:
-        """Return measured parts near those of the best designs, by mutation and Gaussian steps.
+        """Return settings of the measured parameters near the best designs, by random moves.
+
+        A setting is a combination of values of the parameters that measurements read. A move is a
+        mutation or a Gaussian step.
 
         Args:
             best: designs to start from.
             width: standard deviation of the Gaussian steps, as a fraction of a real parameter's
                 range.
             each: number of moves of each kind from each design.
-            taken: keys of the parts to leave out.
+            taken: keys of the settings to leave out.
             rng: generator of the moves.
         """
         space = self._problem.space
@@ -264,9 +268,9 @@ def merge_parts(
     free: Batch,  # n designs
     part: frozenset[str],
 ) -> tuple[Batch, Mask]:
-    """Merge two batches of n designs, design by design.
+    """Merge two batches of n designs: measured parameters from one, all others from the other.
 
-    The parameters of ``part`` come from ``measured``, all others from ``free``.
+    The parameters named in ``part`` come from ``measured``.
 
     Returns:
         The n designs, and which of them are legal, (n,).
@@ -282,10 +286,10 @@ def merge_parts(
 def pair_parts(
     space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
 ) -> tuple[Batch, Mask]:
-    """Merge the measured parameters of each design with each set of free parameters.
+    """Combine the measured parameters of each design with the free parameters of each other one.
 
-    Free parameters are those that no measurement reads. The result has the form of
-    :func:`merge_parts`, for all pairs; the free parameters vary fastest.
+    Free parameters are those that no measurement reads. The result is all pairs of designs, in
+    which the free parameters vary fastest, and the mask of the legal ones.
     """
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
@@ -307,7 +311,7 @@ def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
 
 
 def firsts(tags: Sequence[bytes]) -> Ints:
-    """Return the index of the first occurrence of each distinct key, in ascending order."""
+    """Return the index of the first occurrence of each distinct tag, in ascending order."""
     places = {tag: row for row, tag in reversed(list(enumerate(tags)))}
     return np.array(sorted(places.values()), dtype=np.int64)
 

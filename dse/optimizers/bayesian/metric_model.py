@@ -25,7 +25,7 @@ _FEATURES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Posterior of one loss at k designs, normal after its output transform ``warp``."""
+    """Posterior of one objective's loss at k designs, normal on the transformed scale ``warp``."""
 
     means: Floats  # (k,)
     deviations: Floats  # (k,)
@@ -34,12 +34,12 @@ class Prediction:
     def gain(self, thresholds: Floats) -> Floats:
         """Return the expected improvement E[max(z - u, 0)] of loss u on threshold z, (k, t).
 
-        It is computed for each of k losses and t thresholds.
+        The result has one value for each of k losses and t thresholds.
         """
         return self.warp.gain(self.means, self.deviations, thresholds)
 
     def below(self, thresholds: Floats) -> Floats:
-        """Return P(u <= z) for the loss u of each design and each threshold z, (k, t)."""
+        """Return the probability that each design's loss is at most each threshold, (k, t)."""
         return self.warp.below(self.means, self.deviations, thresholds)
 
     def at(self, shift: Floats | float) -> Floats:
@@ -47,7 +47,7 @@ class Prediction:
         return self.warp.losses(self.means + shift * self.deviations)
 
     def take(self, rows: Ints) -> Prediction:
-        """Return the posterior at a subset of the designs, given by index."""
+        """Return the posterior at a subset of the designs, given by their indices."""
         return Prediction(means=self.means[rows], deviations=self.deviations[rows], warp=self.warp)
 
     def widen(self, factor: float) -> Prediction:
@@ -57,9 +57,9 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """Prediction of a metric by another study's model, used as a model input.
+    """Prediction of a metric by a model of another study, as an input of a surrogate.
 
-    It is weighted by a trust from 0 to 1.
+    The prediction is weighted by a trust from 0 to 1.
     """
 
     mean: PriorMean
@@ -67,7 +67,7 @@ class Guess:
     trust: float
 
     def of(self, batch: Batch) -> Floats:
-        """Return the prediction as a model input, (n,): standardised, times the trust."""
+        """Return another study's prediction, (n,), standardised and multiplied by the trust."""
         _, centre, width = self.mean.learnt[self.metric]
         return self.trust * (self.mean(batch)[self.metric] - centre) / (4 * width or 1.0)
 
@@ -88,15 +88,15 @@ class Surrogate(Protocol):
         ...
 
     def condition(self, points: Floats, losses: Floats) -> Surrogate:
-        """Return the surrogate conditioned on further values, with unchanged hyperparameters."""
+        """Return the surrogate conditioned on additional values, with unchanged hyperparameters."""
         ...
 
 
 class Inputs:
     """Encoding of designs as inputs of one Gaussian process.
 
-    The coordinates are the parameters that the quantity depends on, modelled metrics that depend on
-    these parameters alone, and other studies' predictions.
+    The coordinates are the parameters that the modelled quantity depends on, modelled metrics that
+    depend on these parameters alone, and other studies' predictions.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """Fitted Gaussian process, and the output transform of its losses."""
+    """Fitted Gaussian process of a loss, with the output transform of the loss."""
 
     process: GaussianProcess
     warp: OutputTransform
@@ -139,7 +139,7 @@ class Predictor:
 
     @property
     def score(self) -> float:
-        """Leave-one-out log density of all losses."""
+        """Sum of the leave-one-out log densities of all losses, by which models are compared."""
         return float(self.densities.sum())
 
     @staticmethod
@@ -152,7 +152,7 @@ class Predictor:
         alone: Floats | None = None,  # (b,), lengths of main effects
         spread: Floats | None = None,  # (n,), standard errors of the losses
     ) -> Predictor:
-        """Fit a process with each allowed output transform; return the best one.
+        """Fit a Gaussian process with each allowed output transform; return the best one.
 
         The best has the highest leave-one-out log density.
         """
@@ -160,11 +160,11 @@ class Predictor:
         return max(found, key=lambda one: one.score)
 
     def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
-        """Return a predictor fitted to other values, with the same transform and hyperparameters.
+        """Return a predictor fitted to other losses, with the same transform and hyperparameters.
 
         Args:
             points: encoded designs, (n, c).
-            losses: their losses, (n,).
+            losses: losses of these designs, (n,).
             spread: (n,), standard errors of the losses.
         """
         old = self.process
@@ -173,7 +173,7 @@ class Predictor:
         )
 
     def condition(self, points: Floats, losses: Floats) -> Predictor:
-        """Return the predictor conditioned on further values, with the same hyperparameters.
+        """Return the predictor conditioned on additional losses, with the same hyperparameters.
 
         Args:
             points: (k, c), the added points.
@@ -202,7 +202,7 @@ class Predictor:
 
 
 def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
-    """Return the output transforms that the losses allow.
+    """Return the output transforms (``plain``, ``log``, ``logit``) that suit the losses.
 
     ``logit`` is for fractions, ``log`` for losses of one sign. Losses over more than twelve
     decades allow ``log`` only, because a plain process would resolve the largest loss only.

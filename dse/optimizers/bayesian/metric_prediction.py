@@ -59,7 +59,7 @@ def predict_measured(
 
 
 def known_moments(problem: Problem, designs: Sequence[Design]) -> dict[str, Moments]:
-    """Return each modelled metric at k designs, with standard error 0; NaN where it has no value.
+    """Return each modelled metric at k designs, with standard error 0; NaN if undefined.
 
     Args:
         problem: the problem; the metrics are those that its objectives and limits read.
@@ -92,6 +92,6 @@ def transformed_moments(
 
 
 def joined(*parts: Mapping[str, Moments]) -> dict[str, Moments]:
-    """Return the predictions of all metrics, sorted by name."""
+    """Return the predictions of several groups of metrics as one mapping, sorted by name."""
     found = {name: moments for part in parts for name, moments in part.items()}
     return dict(sorted(found.items()))

@@ -94,7 +94,7 @@ class ModelFitter:
         scale: float = 1.0,
         refit: bool,
     ) -> Learnt:
-        """Fit a Gaussian process, or a sum of parts, to an objective's losses.
+        """Fit a Gaussian process, or an additive model, to an objective's losses.
 
         Args:
             objective: objective to model.
@@ -130,7 +130,7 @@ class ModelFitter:
         return self._sum_or(expression, there, losses[rows], found, kinds, own, refit=refit)
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
-        """Fit a surrogate to a limit's violations.
+        """Fit a surrogate to the violations of a limit on a measured metric.
 
         Args:
             limit: limit to model.
@@ -167,9 +167,9 @@ class ModelFitter:
     def success(
         self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
     ) -> list[Learnt]:
-        """Fit a Gaussian process to the success of measurements: -1 for a success, 1 for a failure.
+        """Fit a Gaussian process to whether measurements succeed: -1 for success, 1 for failure.
 
-        The list is empty while all measurements succeeded.
+        The result is a list of one surrogate; it is empty while all measurements succeeded.
         """
         done = np.array([trial.state is State.DONE for trial in trials])
         batch = self._problem.space.batch([trial.design for trial in trials])

@@ -20,9 +20,9 @@ class ModelledLosses:
 
     Args:
         problem: problem to optimise.
-        roles: its split into known (modelled) and learnt quantities.
-        bounded: map losses so that their products stay finite, see
-            ``exact/magnitude.py``, and use the logarithms of objectives with a log scale.
+        roles: the problem's objectives and limits, split into modelled and measured ones.
+        bounded: map losses so that their products stay finite, see ``exact/magnitude.py``, and use
+            the logarithms of objectives with a log scale.
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool) -> None:

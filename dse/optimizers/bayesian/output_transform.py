@@ -39,11 +39,11 @@ class OutputTransform:
         return OutputTransform(kind=kind, sign=sign, centre=float(raw.mean()), width=width or 1.0)
 
     def learnt(self, losses: Floats) -> Floats:
-        """Map losses to the scale on which the Gaussian process is fitted."""
+        """Map losses to the standardised scale on which the Gaussian process is fitted."""
         return (_map_losses(losses, self.kind, self.sign) - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
-        """Map values from the process's scale back to losses; the inverse of :meth:`learnt`."""
+        """Map values on the Gaussian process's scale back to losses."""
         raw = learnt * self.width + self.centre
         if self.kind == "plain":
             return raw

@@ -28,14 +28,15 @@ _FINALISTS, _LOOKS = (5, 40), 500_000
 
 
 class PartValues:
-    """Acquisition values of measured parts: combinations of values of the measured parameters.
+    """Acquisition values of candidate settings of the parameters that measurements read.
 
-    A part counts with its best values of the free parameters, which no measurement reads.
+    Each setting (combination of values) counts with its best values of the free parameters, which
+    no measurement reads.
 
     Args:
         roles: which parameters and metrics are measured, modelled or free.
-        fronts: the conditional fronts of the measured parts.
-        parts: the measured parts, in which :meth:`climb` searches.
+        fronts: fronts over the free parameters, one for each setting.
+        parts: the candidate settings, in which :meth:`climb` searches.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class PartValues:
         answers: Sequence[PreferenceAnswer],
         pool: Batch,
     ) -> None:
-        """Learn the user's utility from the answers; without answers, use hypervolume instead.
+        """Learn the user's utility from answers; without answers, use hypervolume instead.
 
         Args:
             problem: the problem.
@@ -93,14 +94,15 @@ class PartValues:
     def expected_gains(
         self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
     ) -> Floats:
-        """Return the expected gain of measuring the part of each design, (k,).
+        """Return the expected gain of measuring each of k designs, (k,).
 
-        The gain is in hypervolume or, if it was learnt, in the user's utility. Before a feasible
-        design is known, it is the probability that the part is feasible.
+        The gain is in hypervolume or, if the user answered comparisons, in the user's utility.
+        Before a feasible design is known, it is the probability of feasibility. Free parameters,
+        which no measurement reads, take their best values.
 
         Args:
             known: the posterior.
-            batch: designs, one per measured part, (k,).
+            batch: k designs, which differ in the parameters that measurements read.
             rng: generator of the draws.
             factor: factor of the posterior's standard deviations.
         """
@@ -123,7 +125,7 @@ class PartValues:
         *,
         steps: int,
     ) -> tuple[Batch, Floats]:
-        """Extend the pool by neighbours of its best members, with decreasing step width.
+        """Extend a pool of designs by neighbours of the best ones, with decreasing step width.
 
         Args:
             known: the posterior.
@@ -144,14 +146,15 @@ class PartValues:
     def look_closely(
         self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
     ) -> tuple[Batch, Floats]:
-        """Return the best few candidates, with expected gains on complete conditional fronts.
+        """Return the best few candidates, with their expected gains computed precisely.
 
-        The given gains were computed on estimated conditional fronts only.
+        The gains given were computed on estimated fronts over the free parameters (which no
+        measurement reads); the returned ones use complete fronts.
 
         Args:
             known: the posterior.
-            pool: designs, one per measured part, (k,).
-            worth: their expected gains, (k,).
+            pool: k designs, which differ in the parameters that measurements read.
+            worth: estimated gain of each design, (k,).
             rng: generator of the draws.
         """
         if not (self._roles.free and self._roles.known and known.feasible):
@@ -168,7 +171,7 @@ class PartValues:
     def complete(self, one: Batch, known: Beliefs | None) -> list[Design]:
         """Return the most promising design with given measured parameters, as a list.
 
-        The list is empty if no design with this part is feasible.
+        The list is empty if no design with these values is feasible.
         """
         stairs, groups = self._fronts.guess_fronts(one)
         case = self._fronts.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None

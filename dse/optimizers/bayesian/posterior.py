@@ -33,7 +33,7 @@ _RECENT, _PER_FAILURE = 8, 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beliefs:
-    """Surrogates of measured objectives and limits, and the archive of losses attained so far."""
+    """Surrogates of measured objectives and limits, with the losses attained so far."""
 
     objectives: tuple[tuple[Encoder, Surrogate], ...]
     limits: tuple[tuple[Encoder, Surrogate], ...]
@@ -51,7 +51,7 @@ class Beliefs:
     """Whether losses are on the scale of the Gaussian process, see :meth:`on_model_scale`."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
-        """Return the posterior of each objective that a surrogate predicts, at these designs."""
+        """Return the posterior of each measured objective at n designs."""
         if not self._recent or self._recent[0][0] is not batch:
             found = [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
             self._recent[:] = [(batch, found)]
@@ -61,10 +61,10 @@ class Beliefs:
     def on_model_scale(self, batch: Batch) -> Beliefs:
         """Return surrogates and archive with losses on the scale on which processes are fitted.
 
-        The order of a single objective's values is the same on any increasing scale. On the
-        process's scale its posterior is normal; in natural units, the tail of a log-normal
-        posterior would dominate the expected improvement. With several objectives
-        nothing is changed, because hypervolumes depend on the scale.
+        The order of a single objective's values is the same on any increasing scale. On the scale
+        of the Gaussian process the posterior is normal; in natural units, the tail of a log-normal
+        posterior would dominate the expected improvement. With several objectives nothing is
+        changed, because hypervolumes depend on the scale.
 
         Args:
             batch: one or more designs, at which the transform is read.
@@ -81,7 +81,7 @@ class Beliefs:
         return replace(self, archive=own, transformed=True)
 
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
-        """Return the same surrogates with the reference point moved beyond the predicted front.
+        """Return the surrogates with a reference point beyond the front that they predict.
 
         The front found so far may be a corner of the true front. If all objectives are learnt, the
         front of these designs' predicted means shows the expected extent of the true front, and the
@@ -108,14 +108,14 @@ class Beliefs:
         return replace(self, archive=replace(archive, learnt_reference=reference))
 
     def covering(self, batch: Batch, fronts: Sequence[ConditionalFront], groups: Ints) -> Beliefs:
-        """Return the same surrogates with the reference point beyond the predicted feasible front.
+        """Return the surrogates with a reference point beyond the predicted feasible front.
 
         The feasible front found so far may be a corner of the true one: limits may exclude the
         designs that were measured at its other end.
 
         Args:
             batch: designs that may be on the front.
-            fronts: conditional fronts of their measured parts.
+            fronts: fronts over the parameters that no measurement reads.
             groups: (n,), the front of each design; -1 without one.
         """
         archive = self.archive
@@ -136,7 +136,7 @@ class Beliefs:
         return replace(self, archive=moved)
 
     def chances(self, batch: Batch) -> Floats:
-        """Return each design's probability to be measurable and keep learnt limits, (n,)."""
+        """Return the probability that each design succeeds and keeps measured limits, (n,)."""
         chance = np.ones(len(batch))
         for inputs, predictor in self.limits:
             chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0]
@@ -149,8 +149,8 @@ class Beliefs:
 
         Args:
             batch: n pending designs.
-            known: modelled losses of the conditional front of each design's measured part, (r, b)
-                each.
+            known: for each pending design, the modelled losses of the r best designs that share its
+                measurement, (r, b).
         """
         losses = [one.at(0.0) for one in self.predictions(batch)]
         objectives = tuple(
@@ -185,9 +185,10 @@ def beliefs(
     *,
     refit: bool = True,
 ) -> Beliefs | None:
-    """Return surrogates and archive given the trials; ``None`` for fewer than two done trials.
+    """Fit surrogates to finished trials; return them with the losses attained.
 
-    Without ``refit`` the surrogates keep the hyperparameters of the last fit.
+    The result is ``None`` for fewer than two trials with metrics. Without ``refit`` the surrogates
+    keep the hyperparameters of the last fit.
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     if len(done) < _LEAST:
@@ -225,12 +226,12 @@ def beliefs(
 
 
 def caution_after(trials: Sequence[Trial]) -> float:
-    """Return the power of the probability of success: 1, plus 2 per recent failure.
+    """Return the exponent of the probability of success: 1, plus 2 per recent failure.
 
     In a region where the few trials all failed, the surrogate of success is still uncertain, and
     the surrogates of the losses predict large improvements, since nothing was measured there. After
-    several failures among the last eight trials, the higher power directs the next measurement to
-    where success is almost certain; then the power falls again.
+    several failures among the last eight trials, the higher exponent directs the next measurement
+    to where success is almost certain; then the exponent falls again.
 
     Args:
         trials: the finished trials, in order of finishing.
@@ -343,7 +344,7 @@ def _reference(given: _Given, every: Floats) -> Floats | None:
 
 
 def beyond(front: Floats, every: Floats) -> Floats:
-    """Return a reference point, (m,): the front's worst values plus a tenth of its range.
+    """Return a reference point beyond a front, (m,): its worst values plus a tenth of its range.
 
     Args:
         front: (k, m), non-dominated losses.

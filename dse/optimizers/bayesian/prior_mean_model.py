@@ -33,7 +33,7 @@ class PriorMeanInputs:
     chosen: MemberWeights
 
     def points(self, batch: Batch) -> Floats:
-        """Encode designs as model inputs and the library's weighted prediction, (n, c + 1)."""
+        """Encode designs as model inputs, with the prior mean as the last column, (n, c + 1)."""
         mean = self.library.mean(batch, self.chosen.weights)
         return np.column_stack([self.inputs.points(batch), mean])
 
@@ -59,7 +59,7 @@ class PriorMeanPredictor:
         hyper: Hyper | None = None,
         warp: OutputTransform | None = None,
     ) -> PriorMeanPredictor:
-        """Fit the process, with the output transform of a model without a prior mean.
+        """Fit the Gaussian process, with the output transform of a model without a prior mean.
 
         The slope is the regression of the transformed losses on the prior mean, and never negative.
         Without measurements it is the trust, which counts as much as :data:`_WORTH` measurements.
@@ -95,16 +95,17 @@ class PriorMeanPredictor:
         return PriorMeanPredictor(process=process, warp=warp, slope=slope, densities=densities)
 
     def is_better_than(self, plain: Predictor) -> bool:
-        """Return whether the model fits as well as ``plain``, or measurements are still few.
+        """Return whether the model with a prior mean is to be used instead of ``plain``.
 
-        If the slope is 0, the prior mean has no effect, and the result is false.
+        It is used if it fits as well as ``plain``, or while measurements are few; never if the
+        slope of the prior mean is 0.
         """
         if len(self.densities) < _SURE:
             return self.slope > 0
         return self.slope > 0 and float(self.densities.sum()) >= plain.score
 
     def condition(self, points: Floats, losses: Floats) -> PriorMeanPredictor:
-        """Return the model conditioned on further values, with the same hyperparameters.
+        """Return the model conditioned on additional losses, with the same hyperparameters.
 
         Args:
             points: (k, c + 1), the added points.

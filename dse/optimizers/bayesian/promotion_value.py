@@ -37,7 +37,7 @@ class _Step:
 
 
 class Promise:
-    """Estimator of the hypervolume gain expected of a design screened at a lower fidelity.
+    """Estimator of the hypervolume gain expected of a design evaluated at a lower fidelity.
 
     A true metric is assumed normal around the calibrated lower-fidelity value, with the held-out
     error as its standard deviation. Draws of several metrics are paired at random, with a fixed
@@ -56,7 +56,7 @@ class Promise:
         self._trials = trials
 
     def of(self, trial: Trial) -> float:
-        """Return the expected hypervolume gain of a design screened at low fidelity."""
+        """Return the hypervolume gain expected of a design evaluated at a lower fidelity."""
         rng = np.random.default_rng(0)
         values: dict[str, Floats] = {n: np.full(_DRAWS, v) for n, v in trial.metrics.items()}
         for metric, ladder in self._problem.ladders.items():

@@ -37,11 +37,11 @@ Columns = Mapping[str, Column]
 
 
 class RungPrior:
-    """Predictions of measured quantities by modelled lower fidelities (rungs of their ladders).
+    """Predictions of measured objectives and limits by modelled lower fidelities.
 
-    From each fidelity ladder the highest modelled rung is used, if it depends only on parameters
-    that the measured metric depends on. A quantity has a prediction if each of its measured metrics
-    has such a rung.
+    For each measured metric, the highest modelled fidelity is used, if it depends only on
+    parameters that the measured metric depends on. An objective or limit has a prediction if each
+    of its measured metrics has such a fidelity.
 
     Args:
         problem: problem to optimise.
@@ -66,7 +66,7 @@ class RungPrior:
         return bool(measured) and measured <= self._rungs.keys()
 
     def columns(self, batch: Batch) -> tuple[Columns, Mask]:
-        """Return parameters and metrics of n designs, and a mask of those with values, (n,).
+        """Return parameters and predicted metrics of n designs, and a validity mask, (n,).
 
         A measured metric is replaced by the value of its rung.
 
@@ -103,7 +103,7 @@ class RungPrior:
     def choose_first(self, pool: Batch, tried: Batch, count: int) -> Batch:
         """Return up to ``count`` designs of the predicted front that span the largest hypervolume.
 
-        They are chosen greedily, each for the largest increase of the joint hypervolume.
+        Designs are chosen greedily, each for the largest increase of the joint hypervolume.
 
         Args:
             pool: candidates.
@@ -143,8 +143,8 @@ class RungPrior:
 class RungInputs:
     """Encoding of designs for a Gaussian process whose prior mean is a lower fidelity (rung).
 
-    The last column holds the rung's prediction, on the scale of the losses that the process is
-    fitted to, so that the slope of a perfect rung is 1.
+    The last column holds the prediction of the lower fidelity, on the scale of the losses that the
+    process is fitted to, so that a perfect prediction has a slope of 1.
     """
 
     inputs: Inputs
@@ -153,7 +153,7 @@ class RungInputs:
     warp: OutputTransform
 
     def points(self, batch: Batch) -> Floats:
-        """Encode designs as model inputs and the rung's prediction, (n, c + 1)."""
+        """Encode designs as model inputs; the lower fidelity's prediction is last, (n, c + 1)."""
         columns, fine = self.rungs.columns(batch)
         with np.errstate(all="ignore"):
             mean = self.warp.learnt(self.losses_of(columns, len(batch)))
@@ -163,13 +163,13 @@ class RungInputs:
 
 
 def agrees(low: Floats, high: Floats) -> bool:
-    """Return whether a lower fidelity (rung) ranks the measured designs as the measurements do.
+    """Return whether a lower fidelity ranks the measured designs as the measurements do.
 
     The rank correlation is shrunk towards :data:`_TRUST`, which counts as :data:`_PAIRS` pairs of
     designs.
 
     Args:
-        low: (n,), losses that the rung predicts.
+        low: (n,), losses that the lower fidelity predicts.
         high: (n,), measured losses.
     """
     score, pairs = agreement(low, high)
@@ -177,10 +177,11 @@ def agrees(low: Floats, high: Floats) -> bool:
 
 
 def is_without_rung(count: int) -> bool:
-    """Return whether to choose the design after ``count`` measurements without lower fidelities.
+    """Return whether to ignore lower fidelities for the design after ``count`` measurements.
 
-    Some designs are chosen without them, because lower fidelities would otherwise steer the search
-    away from designs about which they are wrong, and no measurement would reveal the error.
+    Some designs are chosen without lower fidelities, because lower fidelities would otherwise steer
+    the search away from designs about which they are wrong, and no measurement would reveal the
+    error.
     """
     return count >= _ALONE and count % _TURNS == 0
 

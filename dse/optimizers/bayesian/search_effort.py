@@ -10,7 +10,7 @@ from dse.optimizers.bayesian.model_fitting import MOST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEffort:
-    """Amounts of data and candidates at one level of effort.
+    """Amounts of training data and candidates that the search uses at one level of effort.
 
     Attributes:
         rows: most values to which a Gaussian process is fitted.
@@ -28,7 +28,7 @@ class SearchEffort:
 
     @property
     def words(self) -> str:
-        """Description of the present level of effort, for an event of the study."""
+        """Description of the level of effort, for an event of the study."""
         fits = "" if self.stride == 1 else f", lengths fitted {self.stride} times less often"
         return f"{self.drawn:,} candidates drawn, at most {self.rows} values fitted{fits}"
 

@@ -73,12 +73,12 @@ class Scale:
         )
 
     def learnt(self, losses: Floats) -> Floats:
-        """Map losses to the scale on which the surrogate is fitted."""
+        """Map losses to the standardised scale on which the surrogate is fitted."""
         mapped = self.log * np.log(self.log * losses) if self.log else losses
         return (mapped - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
-        """Map values on the surrogate's scale back to losses, as the inverse of :meth:`learnt`."""
+        """Map values on the surrogate's standardised scale back to losses."""
         mapped = learnt * self.width + self.centre
         return self.log * np.exp(self.log * mapped) if self.log else mapped
 
@@ -87,14 +87,14 @@ class Scale:
         return (losses - self.reference) / self.reach
 
     def variances(self, losses: Floats, spread: Floats) -> Floats:
-        """Convert losses' standard errors to variances on the surrogate's scale, to first order."""
+        """Convert standard errors of losses to variances on the surrogate's scale (first order)."""
         relative = spread / np.abs(losses) if self.log else spread
         return np.asarray((relative / self.width) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionTarget:
-    """Quantity that the surrogate predicts: an objective, a limit or success, with its values.
+    """Target of a regression: an objective, a limit or the success of trials, with its values.
 
     ``rows`` masks the training points at which it was observed; ``variances`` are the variances of
     these observations, if known. A target with a ``threshold`` is a limit, which is satisfied if
@@ -123,9 +123,10 @@ class TrainingData:
 
 
 def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
-    """Return the training data of the trials; ``None`` while they are too few to fit a model.
+    """Return the training data of finished trials; ``None`` while they are too few to fit a model.
 
-    At least two trials must have metrics, and one must be feasible or a learnt limit must vary.
+    At least two trials must have metrics, and one must be feasible or a limit on a measured metric
+    must vary.
     """
     losses = _on_scales(problem, problem.trial_losses(trials))
     violations = trial_violations(problem, trials)

@@ -29,7 +29,7 @@ def weight(
     """Return the trust in another study's prediction, from 0 to 1, by rank agreement.
 
     The prediction is compared with values measured in this study; without any, the trust is a half.
-    Disagreement makes it 0, never negative: a prediction that is always wrong is ignored.
+    Disagreement makes the trust 0, never negative: a prediction that is always wrong is ignored.
     """
     score, pairs = agreement(prior_values, own_values)
     return max(0.0, (score + _TRUST * _PAIRS) / (pairs + _PAIRS))
@@ -37,7 +37,7 @@ def weight(
 
 @dataclass(frozen=True, slots=True)
 class PriorMean:
-    """Predictor of another study's metrics: one Gaussian process for each of its metrics."""
+    """Model of another study: one Gaussian process for each of the study's metrics."""
 
     space: DesignSpace
     learnt: Mapping[str, tuple[GaussianProcess | None, float, float]]

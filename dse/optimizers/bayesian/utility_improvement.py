@@ -27,7 +27,7 @@ _CHUNK = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class LossScale:
-    """Scale of the losses in a posterior, and their order: learnt ones, then modelled ones."""
+    """Scale and order of the losses in a posterior: measured ones first, then modelled ones."""
 
     problem: Problem
     roles: MeasuredSplit
@@ -69,7 +69,7 @@ class UtilityImprovement:
         answers: Sequence[PreferenceAnswer],
         ideal: Floats,  # (m,), learnt losses first
     ) -> UtilityImprovement | None:
-        """Learn the utility from answers; ``None`` if none is about finished trials.
+        """Learn the user's utility from answers; ``None`` if no answer is about finished trials.
 
         Args:
             scale: the scale of the losses in ``known``.
@@ -108,10 +108,10 @@ class UtilityImprovement:
         stairs: Sequence[Floats],  # conditional fronts, (r, b) each
         groups: Ints,  # (n,), the front of each part; -1 without one
     ) -> Floats:
-        """Return the expected improvement of utility by measuring each of n parts, (n,).
+        """Return the expected improvement of utility by each of n candidate measurements, (n,).
 
-        A part is a combination of values of the parameters that a measurement reads; it counts as
-        the best design with these values. A long conditional front is replaced by an even sample.
+        A candidate is a combination of values of the parameters that a measurement reads; it counts
+        as the best design with these values. Of many such designs an even sample is tried.
         """
         found = np.zeros(len(groups))
         rows = np.flatnonzero(groups >= 0)

@@ -11,7 +11,7 @@ from dse.optimizers.evolutionary.evolution import Pool
 
 
 class Select(Protocol):
-    """Method-specific selection of survivors among feasible designs."""
+    """Function that selects the survivors among feasible designs, one for each method."""
 
     def __call__(
         self,

@@ -22,7 +22,7 @@ def select_survivors(
     rng: np.random.Generator,
     **known: Any,
 ) -> tuple[Ints, Any]:
-    """Return the designs that pymoo's survival keeps, as indices and as its Population.
+    """Apply pymoo's survival rule; return the survivors as indices and as a Population.
 
     Further keyword arguments are passed on to ``survival.do``.
     """

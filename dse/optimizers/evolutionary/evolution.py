@@ -30,8 +30,7 @@ _SPARE = 8
 class Pool:
     """Designs that compete for survival: the parents in their order, then newly finished designs.
 
-    Designs that failed or cannot exist are left out; the last field counts all finished trials,
-    including these.
+    Failed and infeasible designs are left out, but counted in the number of finished trials.
     """
 
     losses: Floats  # (n, m)
@@ -49,7 +48,7 @@ class Survival(Protocol):
     """
 
     def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
-        """Return the indices, within the competitors, of the next parents, without repetition."""
+        """Return the indices of the next parents among the competing designs, each once."""
         ...
 
     def mates(self, count: int, rng: np.random.Generator) -> Ints:

@@ -23,11 +23,11 @@ _TILT = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontShape:
-    """Shape of a front: the unit surface of the p-norm with p = ``power``.
+    """Shape of a Pareto front, approximated by the unit surface of a p-norm.
 
-    Losses are taken relative to the ideal point, in units of ``spans``. The front is convex (bent
-    towards the ideal point) below power 1, flat at 1, and a sphere at 2. ``ends`` are the indices
-    of its extreme members, nearest to the axes.
+    The exponent p is ``power``. Losses are taken relative to the ideal point, in units of
+    ``spans``. The front is convex (bent towards the ideal point) below power 1, flat at 1, and a
+    sphere at 2. ``ends`` are the indices of its extreme members, nearest to the axes.
 
     Source:
         Panichella: An Improved Pareto Front Modeling Algorithm for Large-Scale Many-Objective
@@ -43,7 +43,7 @@ class FrontShape:
     def of(
         front: Floats,  # (n, m)
     ) -> FrontShape:
-        """Estimate the shape of a front, (n, m) losses with n of at least 1."""
+        """Estimate the shape of a front from its n losses, (n, m), with n >= 1."""
         ideal = front.min(axis=0)
         with np.errstate(over="ignore"):
             worst = np.minimum(front.max(axis=0) - ideal, np.finfo(np.float64).max)
@@ -65,7 +65,7 @@ class FrontShape:
         self,
         front: Floats,  # (n, m), the front that the shape was estimated from
     ) -> Floats:
-        """Score how much each member adds to the front's diversity, (n,); infinite for extremes.
+        """Score how much each member adds to a front's diversity, (n,); infinite for extremes.
 
         Members are scored greedily: the next is the one with the largest sum of distances to its
         two nearest members scored so far. That sum is its score; distances are divided by the

@@ -91,7 +91,7 @@ def scale_losses(
 def extent(
     losses: Floats,  # (n, m)
 ) -> tuple[Floats, Floats]:
-    """Return the ideal point, (m,), and the range of each loss on the front, (m,).
+    """Return the ideal point of a front, (m,), and the range of each loss, (m,).
 
     A range of 0 is replaced by 1.
     """

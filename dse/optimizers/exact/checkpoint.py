@@ -32,7 +32,7 @@ _PROBES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumerationProgress:
-    """Progress of an enumeration: which index ranges are finished, and their joint result."""
+    """Progress of an enumeration: the finished index ranges, and the front found in them."""
 
     found: RunningFront
     done: frozenset[int] = field(default_factory=frozenset)
@@ -43,9 +43,10 @@ class EnumerationProgress:
 
 
 class Checkpoint:
-    """Checkpoint file of one exhaustive search; a damaged or foreign checkpoint is ignored.
+    """File that saves the progress of one exhaustive search, so that it can be continued.
 
-    A checkpoint is foreign if it belongs to another problem or to another version of the program.
+    A damaged file is ignored, and so is one of another problem or of another version of the
+    program.
 
     Args:
         path: the file.
@@ -63,7 +64,7 @@ class Checkpoint:
                 raise StudyError(f"{path} is no checkpoint of a search", hint="name another file")
 
     def read(self, objectives: int) -> EnumerationProgress | None:
-        """Return the saved progress; ``None`` if it is missing, damaged or of another problem."""
+        """Read the saved progress; ``None`` if it is missing, damaged or of another problem."""
         try:
             head, body = self.path.read_text().splitlines()
             if head != _head(body):
@@ -74,7 +75,7 @@ class Checkpoint:
         return _progress(fields, objectives) if fields["key"] == self._key else None
 
     def write(self, progress: EnumerationProgress) -> None:
-        """Write the progress atomically, so that a crash leaves the old file or the new one.
+        """Save the progress atomically, so that a crash leaves the old file or the new one.
 
         A failure to write is ignored; the next run then repeats the search.
         """

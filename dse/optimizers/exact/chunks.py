@@ -25,7 +25,7 @@ def search_stretch(
     Args:
         problem: problem whose objectives and limits are all modelled.
         start: index of the first design in the enumeration.
-        stop: index after that of the last design.
+        stop: index of the last design plus one.
         beaters: losses of some designs before ``start``, by which dominated designs are pruned.
     """
     found = RunningFront.nothing(len(problem.objectives))
@@ -52,7 +52,7 @@ def impossible_rows(known: Metrics, size: int) -> Mask:
 
 
 def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses, (n, m), summed violations, (n,), and which designs have values, (n,)."""
+    """Return losses, (n, m), total violations, (n,), and the mask of designs with values, (n,)."""
     return _with_metrics(problem, batch, problem.known(batch))
 
 
@@ -64,9 +64,10 @@ def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Float
 
 
 def judge_with_metrics(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Return losses, (n, m), summed violations, (n,), and which designs have values, (n,).
+    """Judge designs with known metrics; return losses, (n, m), violations and validity, (n,) each.
 
-    The metrics are known: they are columns of the batch, next to the parameters.
+    The metrics are columns of the batch, next to the parameters. A violation is the sum over all
+    limits; a design is valid if it has values.
     """
     losses = problem.losses(batch.columns, len(batch))
     slacks = problem.slacks(batch.columns, len(batch))

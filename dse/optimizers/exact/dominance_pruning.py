@@ -39,7 +39,7 @@ _ANYTHING = (-math.inf, math.inf)
 
 
 def wishes(problem: Problem) -> list[Node]:
-    """Return formulas to minimise: the objectives and limit slacks, negated if maximised."""
+    """Return the problem as formulas to minimise: objectives and limit slacks, signs included."""
     objectives = [
         (pair_folds(one.expression), one.goal == "maximize") for one in problem.objectives
     ]
@@ -48,7 +48,7 @@ def wishes(problem: Problem) -> list[Node]:
 
 
 def groups_in(pieces: Sequence[Piece]) -> Groups:
-    """Return, for each name in the formulas, the index of the parameter group that provides it.
+    """Return, for each name in the formulas, the index of its group of independent parameters.
 
     Each :class:`Piece` holds the value combinations of one group.
     """
@@ -63,7 +63,7 @@ def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
 
 
 def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
-    """Return whether a subexpression is finite for all values of its parameter group."""
+    """Return whether a subexpression is finite for all values of its parameters."""
     column = _values(part, pieces[_home(part, groups)].asked)
     if column.values.dtype == object:
         return column.absent is None or not column.absent.any()
@@ -72,7 +72,7 @@ def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> boo
 
 
 def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
-    """Return whether the formulas rise or fall with each of their one-group subexpressions.
+    """Return whether formulas rise or fall with their subexpressions over one parameter group.
 
     These are the largest subexpressions that read a single parameter group.
 

@@ -68,7 +68,7 @@ def exact_front(
         checkpoint: file that stores the progress; see
             :func:`~dse.optimizers.exact.checkpoint.checkpoint_of`.
         on_progress: called with the numbers of searched and of all designs, repeatedly.
-        part: number of designs that one process searches before it returns its result.
+        part: number of designs that one process searches before it returns a result.
     """
     search = _Search(problem, part, checkpoint, on_progress)
     found = search.run(workers)

@@ -30,7 +30,7 @@ _DRAWS = (1_024, 65_536)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCounts:
-    """Numbers of value combinations of a parameter group that have metrics, and that failed.
+    """Numbers of value combinations of a parameter group: with metrics, and failed.
 
     The remaining combinations cannot exist. In a group that no formula or evaluator reads, one
     combination is evaluated and counts for all.
@@ -58,16 +58,16 @@ class Piece:
         return len(self.places)
 
     def stream(self) -> Iterator[Piece]:
-        """Yield the value combinations in batches."""
+        """Yield the value combinations of the parameter groups in batches."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
     def take(self, rows: Ints) -> Piece:
-        """Return only the value combinations at these indices."""
+        """Return a subset of the value combinations, given by indices."""
         return Piece(groups=self.groups, places=self.places[rows], asked=self.asked.take(rows))
 
     def beside(self, other: Piece) -> Piece:
-        """Join each combination with the one at the same index of the other parameter groups."""
+        """Join each value combination with the one at the same index of other parameter groups."""
         return Piece(
             groups=(*self.groups, *other.groups),
             places=np.hstack([self.places, other.places]),
@@ -75,7 +75,7 @@ class Piece:
         )
 
     def designs(self, problem: Problem) -> list[Design]:
-        """Return the value combinations as designs; they must cover all parameter groups."""
+        """Return the value combinations as designs; together they must cover all parameters."""
         legal = problem.space.legal
         codes: dict[int, Codes] = {}
         for at, group in enumerate(self.groups):
@@ -95,12 +95,12 @@ class Pairs:
         return len(self.left) * len(self.right)
 
     def take(self, places: Ints) -> Piece:
-        """Return the pairs with these indices, each as one combination of values."""
+        """Return the pairs with the given indices, each as one combination of values."""
         left, right = np.divmod(places, len(self.right))
         return self.left.take(left).beside(self.right.take(right))
 
     def stream(self) -> Iterator[Piece]:
-        """Yield all pairs, in batches of bounded size."""
+        """Yield all pairs of value combinations, in batches of bounded size."""
         for start in range(0, len(self), BATCH):
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 

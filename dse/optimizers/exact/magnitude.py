@@ -16,7 +16,7 @@ _AS_LARGEST = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Magnitude:
-    """Non-decreasing map: values divided by ``scale``, then clipped to plus or minus ``most``.
+    """Non-decreasing map that bounds values: division by ``scale``, then clipping to ``most``.
 
     It keeps signs, so that a violated limit stays violated and a satisfied limit satisfied.
     """
@@ -26,7 +26,7 @@ class Magnitude:
 
     @staticmethod
     def of(values: Floats, *, also: float = 0.0) -> Magnitude:
-        """Choose the map for these values; the identity if all are within :data:`LARGE`.
+        """Choose a map that bounds the values; the identity if all are within :data:`LARGE`.
 
         Otherwise, values above that magnitude are assumed to be penalties and clipped to twice the
         largest of the other values. If there are fewer than two other values, all values are
@@ -54,12 +54,12 @@ class Magnitude:
 
     @property
     def is_identity(self) -> bool:
-        """Whether the mapping of values to magnitudes is the identity."""
+        """Whether the map leaves all values unchanged."""
         return self.scale == 1.0 and self.most == np.inf
 
     @property
     def words(self) -> str:
-        """Description of how values are mapped, for a recorded event."""
+        """Description of how values are bounded, for a recorded event."""
         if self.scale != 1.0:
             return "are learnt as shares of the largest"
         return "are learnt as twice the largest of the others"
@@ -70,7 +70,7 @@ def shares(
     ideal: Floats,  # (m,)
     span: Floats,  # (m,), above 0
 ) -> Floats:
-    """Return each loss's distance from the ideal point, in units of ``span``, (n, m).
+    """Return each loss's distance from the ideal point, as a multiple of the front's span, (n, m).
 
     The distance is at most :data:`LARGE`.
     """

@@ -25,7 +25,7 @@ class Trend(Flag):
 
     @property
     def turned(self) -> Trend:
-        """Trend of the negated formula: rising and falling swapped."""
+        """Direction of the negated formula: rising and falling swapped."""
         return {Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES}.get(self, self)
 
 
@@ -46,7 +46,7 @@ class MonotoneRange:
 
     @property
     def definite(self) -> MonotoneRange:
-        """This range if its bounds are finite; else an unbounded range with unknown trends."""
+        """Range of the formula if its bounds are finite, else an unbounded one without trends."""
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
@@ -107,9 +107,9 @@ def parts_of(node: syntax.Node, group_of: Mapping[str, int]) -> list[syntax.Node
 
 
 def merge_trends(*every: Trends) -> Trends:
-    """Return the trend that several formulas have in common in each subexpression.
+    """Return the trend that several formulas share in each subexpression.
 
-    It is EITHER where the formulas' trends differ.
+    The trend is EITHER where the formulas' trends differ.
     """
     found: dict[syntax.Node, Trend] = {}
     for trends in every:

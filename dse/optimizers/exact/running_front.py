@@ -20,7 +20,7 @@ def _nowhere() -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningFront:
-    """Front and counts of the designs in a range of the enumeration.
+    """Pareto front and counts of the designs in a range of the enumeration.
 
     ``places`` are the enumeration indices of the front's designs. Of designs with equal losses the
     first of the enumeration is kept, so that ranges may be joined in any order. If no design is
@@ -41,11 +41,11 @@ class RunningFront:
 
     @staticmethod
     def nothing(objectives: int) -> RunningFront:
-        """Return the result for an empty range of designs."""
+        """Return the front and counts of an empty range of designs."""
         return RunningFront(losses=np.zeros((0, objectives)))
 
     def joined(self, other: RunningFront) -> RunningFront:
-        """Return the joint result of two disjoint ranges of designs."""
+        """Join the fronts and counts of two disjoint ranges of designs."""
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")
         losses = np.concatenate([self.losses, other.losses])[order]
@@ -73,7 +73,7 @@ def found_in(
     beaters: Floats,  # (k, m)
     impossible: Mask | None = None,  # (n,)
 ) -> RunningFront:
-    """Return the front and counts of n consecutive designs of the enumeration.
+    """Return the Pareto front and counts of n consecutive designs of the enumeration.
 
     Args:
         losses: losses of the designs.

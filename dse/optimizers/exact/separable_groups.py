@@ -17,10 +17,10 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeparableGroup:
-    """Group of independent components of the space that the same metrics read.
+    """Group of parameters that shares no rule and no metric with the other parameters.
 
-    A component is a set of parameters that rules couple. ``read`` is false if no metric, objective
-    or limit reads the group.
+    It is made of components, which are sets of parameters that rules couple. ``read`` is false if
+    no metric, objective or limit reads the group.
     """
 
     components: tuple[int, ...]
@@ -58,7 +58,7 @@ def groups_of(problem: Problem) -> list[SeparableGroup]:
 
 
 def cannot(problem: Problem) -> str:
-    """Return the reason why the problem cannot be decomposed; empty if it can.
+    """Return the reason why the problem cannot be decomposed by groups; empty if it can.
 
     Too many combinations after pruning are detected only once the groups are evaluated.
     """
@@ -104,7 +104,7 @@ def _group(problem: Problem, places: tuple[int, ...], *, first: bool) -> Separab
 
 
 def asked_names(problem: Problem) -> frozenset[str]:
-    """Return every name that an objective or a limit reads."""
+    """Return the names of all metrics and parameters that an objective or a limit reads."""
     expressions = [o.expression for o in problem.objectives] + [x.slack for x in problem.limits]
     return frozenset(name for expression in expressions for name in expression.names)
 

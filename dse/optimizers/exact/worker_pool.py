@@ -31,9 +31,9 @@ Part = tuple[int, int]
 
 
 def portable(problem: Problem) -> bytes | None:
-    """Return the pickled problem for worker processes; ``None`` if workers could not load it.
+    """Return the problem pickled for worker processes; ``None`` if workers could not load it.
 
-    They cannot load functions that are defined in the main script or inside another function.
+    Workers cannot load functions that are defined in the main script or inside another function.
     """
     try:
         pickled = pickle.dumps(problem)
@@ -61,7 +61,7 @@ class WorkerPool:
     def searched(
         self, parts: Iterable[Part], beaters: Callable[[int], Floats]
     ) -> Iterator[tuple[int, RunningFront]]:
-        """Yield the first index and the result of each range, in order of completion.
+        """Search ranges of designs; yield each range's first index and its front.
 
         Args:
             parts: first and end index of each range of designs.
@@ -82,7 +82,7 @@ class WorkerPool:
                     yield start, found
 
     def close(self) -> None:
-        """Kill all workers."""
+        """Kill all worker processes."""
         for worker in self._workers:
             worker.end()
         self._workers.clear()

@@ -31,9 +31,10 @@ _EQUAL = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Modelled losses that each part's value combinations add, for fixed values of free parameters.
+    """Modelled losses that each parameter group's values add, for fixed free parameters.
 
-    ``exact`` states whether the modelled losses are sums over the parts.
+    Free parameters are those that no measurement reads. ``exact`` states whether the modelled
+    losses are sums over the groups.
     """
 
     tables: list[Floats]  # (rows, b) for each part
@@ -41,11 +42,13 @@ class Context:
 
 
 class BeliefFront:
-    """Search of the predicted front by dynamic programming over the parts of separable metrics.
+    """Search of the front that additive surrogates predict, by dynamic programming.
+
+    The objectives are sums of one term per parameter group.
 
     Args:
-        space: the parts and the value combinations of each.
-        stairs: conditional fronts, for good values of the free parameters.
+        space: the parameter groups and the value combinations of each.
+        stairs: fronts over the free parameters, which no measurement reads.
     """
 
     def __init__(self, space: PartSpace, stairs: ConditionalFronts) -> None:
@@ -60,9 +63,9 @@ class BeliefFront:
         """Return designs on the predicted front, with the free parameters of the base design.
 
         Args:
-            effects: for each separable objective and limit, the predicted summand of each value
-                combination of each part.
-            chances: function that returns the probability of n designs, (n,), to keep the learnt
+            effects: for each separable objective and limit, the predicted term of each value
+                combination of each parameter group.
+            chances: function that returns the probability of n designs, (n,), to keep the measured
                 limits; designs that hardly can are left out.
         """
         found = []
@@ -86,7 +89,7 @@ class BeliefFront:
 
     @cached_property
     def contexts(self) -> list[Context]:
-        """Good combinations of the free parameters, with the modelled losses of all parts."""
+        """Good settings of the free parameters, with the modelled losses of all groups."""
         free, roles = self._space.base, self._space.roles
         if roles.free:
             completions = self._stairs.wholes(free)[0].designs

@@ -20,7 +20,7 @@ _PAIRS = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumFront:
-    """Non-dominated sums of losses, and the value combination (row) of each part in each sum.
+    """Non-dominated sums of losses, with the row of each table that each sum uses.
 
     ``exact`` is false if partial sums had to be left out.
     """
@@ -30,7 +30,7 @@ class SumFront:
     exact: bool = True
 
     def thinned(self, most: int) -> SumFront:
-        """Return at most ``most`` members, evenly spaced along the first loss."""
+        """Return at most ``most`` of the sums, evenly spaced along the first loss."""
         if len(self.sums) <= most:
             return self
         keep = _even_rows(self.sums, most)
@@ -40,11 +40,11 @@ class SumFront:
 def front_of_sums(tables: Sequence[Floats]) -> SumFront:
     """Return the non-dominated sums of one row from each table; of equal sums, the first.
 
-    Partial sums are pruned after each part. A partial sum that another one dominates stays
+    Partial sums are pruned after each table. A partial sum that another one dominates stays
     dominated whatever rows are added to both, so that no member of the front is lost.
 
     Args:
-        tables: the losses that each value combination of a part adds, (rows, m) for each part.
+        tables: the losses that each row adds, (rows, m) for each table.
 
     Source:
         Nemhauser, Ullmann: Discrete Dynamic Programming and Capital Allocation, Management

@@ -26,9 +26,9 @@ _DRAWS = 1_024
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Part of a separable metric: components of the space that together make one summand.
+    """Parameter group that contributes one term to an additive (separable) metric.
 
-    ``components`` are indices into the components of the space.
+    ``components`` are indices of the space's components, which are sets of coupled parameters.
     """
 
     components: tuple[int, ...]
@@ -37,15 +37,15 @@ class Part:
 
     @property
     def count(self) -> int:
-        """Number of value combinations (rows)."""
+        """Number of value combinations of the parameter group."""
         return int(np.prod(self.sizes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartSpace:
-    """Measured parameters as independent parts, each with a table of its value combinations.
+    """Measured parameters as independent groups, each with a table of its value combinations.
 
-    A row is a value combination of a part. A design consists of a row of each part; the free
+    A row is a value combination of a group. A design consists of one row of each group; the free
     parameters, which no measurement reads, keep the values of ``base``.
     """
 
@@ -57,12 +57,12 @@ class PartSpace:
 
     @cached_property
     def starts(self) -> Ints:
-        """Index of each part's first row in the table of all rows, and the total, (parts + 1,)."""
+        """Index of each group's first row in the joint table, and the total, (groups + 1,)."""
         return np.cumsum([0, *(part.count for part in self.parts)])
 
     @cached_property
     def varied(self) -> Batch:
-        """Copies of the base design with one part changed, to each row of each part in turn."""
+        """Copies of the base design with one group changed, to each of its value combinations."""
         here = np.repeat(self.rows_of(self.base), self.starts[-1], axis=0)
         for place, start in enumerate(self.starts[:-1].tolist()):
             count = self.parts[place].count
@@ -75,7 +75,7 @@ class PartSpace:
         return encoded(self.problem.space, self.varied, self.roles.part)
 
     def rows_of(self, batch: Batch) -> Ints:
-        """Return the index of each design's row in the table of each part, (n, parts)."""
+        """Return the index of each design's value combination in each group, (n, groups)."""
         legal = self.problem.space.legal
         found = np.zeros((len(batch), len(self.parts)), dtype=np.int64)
         for place, part in enumerate(self.parts):
@@ -89,7 +89,7 @@ class PartSpace:
         self,
         rows: Ints,  # (n, parts)
     ) -> Batch:
-        """Return the designs of rows, one per part; free parameters are as in the base design."""
+        """Return the designs given by one row index per group; free parameters as in ``base``."""
         legal = self.problem.space.legal
         codes = [
             np.repeat(legal.codes(component, self.base), len(rows), axis=0)
@@ -103,22 +103,22 @@ class PartSpace:
         return legal.assemble(codes, np.repeat(legal.shares(self.base), len(rows), axis=0))
 
     def changes(self, values: Floats, base: float) -> list[Floats]:
-        """Split the values of :attr:`varied`, (rows,), by part, as differences from the base."""
+        """Split the values of :attr:`varied`, (rows,), by group, as differences from ``base``."""
         return [np.asarray(own) for own in np.split(values - base, self.starts[1:-1])]
 
 
 def part_space(
     problem: Problem, roles: MeasuredSplit, groups: Iterable[frozenset[str]]
 ) -> PartSpace:
-    """Return the measured parameters as independent parts, each a set of coupled parameters.
+    """Return the measured parameters as independent groups of coupled parameters.
 
-    Groups that share a parameter, or that a rule of the space couples, are one part; each
-    remaining component of measured parameters is a part of its own.
+    Groups that share a parameter, or that a rule of the space couples, are merged; each remaining
+    set of coupled measured parameters is a group of its own.
 
     Args:
         problem: the problem.
-        roles: its split into measured and modelled metrics.
-        groups: the parameters of each declared part.
+        roles: the problem's objectives and limits, split into measured and modelled ones.
+        groups: the parameters of each declared term.
 
     Raises:
         NotSeparableError: the parts cannot be listed; the reason names a parameter.
@@ -156,11 +156,11 @@ def _join(places: Sequence[int], tied: Sequence[Sequence[int]]) -> list[list[int
 
 
 class NotSeparableError(Exception):
-    """Reason why the parts of a metric cannot be listed; the optimizer then ignores them."""
+    """Raised if the terms of an additive metric cannot be listed, and so cannot be used."""
 
 
 def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
-    """Return the parameters and modelled metrics of n designs; NaN in the rows with a fault."""
+    """Return the parameters and modelled metrics of n designs; NaN in rows of failed designs."""
     known = problem.known(batch)
     lost = list(known.faults)
     found: dict[str, Column] = dict(batch.columns)
@@ -172,10 +172,10 @@ def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
 
 
 def features_of(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
-    """Return the features of a metric that is declared a sum over parts of the space.
+    """Return the features of a metric that is declared a sum of one term per parameter group.
 
     Returns:
-        The index of the part of each feature, and the feature's values in the rows of that part.
+        The index of the group of each feature, and the feature's values in the rows of that group.
         The values start at 0, and are scaled such that the largest range of a feature is 1.
     """
     if separable.by:

@@ -30,10 +30,10 @@ _DOUBT, _KNOWN = 0.1, 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SeparableModel:
-    """Surrogate inputs of the objectives and limits that are or may be sums of the same parts.
+    """Surrogate inputs of objectives and limits that are sums of terms over the same groups.
 
     Attributes:
-        space: the parts and the value combinations of each.
+        space: the parameter groups and the value combinations of each.
         inputs: for each objective or limit, by :func:`key_of_formula`, the inputs of the candidate
             surrogates: one if its metric is declared separable, else one for each modelled metric
             that may be its feature, and one without features.
@@ -46,13 +46,13 @@ class SeparableModel:
 
     @staticmethod
     def of(problem: Problem, roles: MeasuredSplit, *, find: bool = False) -> SeparableModel | str:
-        """Return the model of the separable metrics, or the reason why there is none.
+        """Return the inputs of the additive surrogates, or the reason why there are none.
 
         The reason is empty if nothing is declared separable.
 
         Args:
             problem: the problem.
-            roles: its split into measured and modelled metrics.
+            roles: the problem's objectives and limits, split into measured and modelled ones.
             find: whether objectives and limits without a declaration are candidates, too.
         """
         formulas = learnt_formulas(problem, roles).values()
@@ -75,9 +75,9 @@ class SeparableModel:
 
     @cached_property
     def ends(self) -> Batch:
-        """First designs: all features at their least, and all at their largest.
+        """Return the first designs to measure: all features at their least, and at their largest.
 
-        These designs are usually the ends of the front. There are none if no part has a feature.
+        These designs are usually the ends of the front. There are none if no term has a feature.
         """
         own = self._featured
         if own is None or not own.tables:
@@ -121,12 +121,12 @@ class SeparableModel:
 
 
 def key_of_formula(expression: Expression) -> str:
-    """Return a key that identifies the formula of an objective or a limit, unlike its text."""
+    """Return a key that identifies an objective's or limit's formula, whatever its text."""
     return repr(expression.node)
 
 
 def learnt_formulas(problem: Problem, roles: MeasuredSplit) -> dict[str, Expression]:
-    """Return the formulas of learnt objectives, then of learnt limits, by the user's text."""
+    """Return the formulas of measured objectives, then of measured limits, by the user's text."""
     objectives = [problem.objectives[place].expression for place in roles.learnt]
     limits = {limit.text: limit.slack for limit in roles.learnt_limits}
     return {one.text: one for one in objectives} | limits

@@ -26,12 +26,14 @@ from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 
 class SeparableSearch:
-    """Search with surrogates that are sums of parts; without such sums it does nothing.
+    """Search with additive surrogates; without any, it does nothing.
+
+    An additive surrogate is a sum of one term per parameter group.
 
     Args:
         problem: problem to optimise.
-        roles: its split into measured and modelled metrics.
-        stairs: its conditional fronts.
+        roles: the problem's objectives and limits, split into measured and modelled ones.
+        stairs: fronts over the parameters that no measurement reads.
         find: whether sums that were not declared are tried, too.
     """
 
@@ -55,7 +57,7 @@ class SeparableSearch:
 
     @cached_property
     def sums(self) -> SumOrProcess | None:
-        """Fitter of the surrogates that are sums of parts; ``None`` if there are no parts."""
+        """Fitter of the additive surrogates; ``None`` if no parameter groups are known."""
         return None if self._model is None else SumOrProcess(self._model)
 
     @cached_property
@@ -64,17 +66,17 @@ class SeparableSearch:
 
     @property
     def usable(self) -> bool:
-        """Whether an objective or a limit is declared separable, and its parts can be listed."""
+        """Whether an objective or a limit is declared additive, and its terms can be listed."""
         return self._model is not None and bool(self._model.declared)
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the present surrogate of an objective or a limit is a sum of parts."""
+        """Whether the present surrogate of an objective or a limit is additive."""
         choices = {} if self.sums is None else self.sums.choices
         return any(one.is_sum for one in choices.values())
 
     def open_ends(self, attempted: Batch) -> Batch:
-        """Return designs, usually the ends of the front, whose values are not known yet.
+        """Return designs at the expected ends of the front whose values are not known yet.
 
         Args:
             attempted: designs that were or are being measured.
@@ -84,7 +86,7 @@ class SeparableSearch:
         return self._model.open_ends(attempted)
 
     def candidates(self, known: Beliefs) -> Batch | None:
-        """Return the predicted front; ``None`` if no surrogate is a sum of parts.
+        """Return the designs on the predicted front; ``None`` if no surrogate is additive.
 
         Args:
             known: surrogates of the objectives and limits.
@@ -104,7 +106,7 @@ class SeparableSearch:
         return self._front.candidates(effects, known.chances if known.limits else None)
 
     def events(self, finished: int) -> list[Event]:
-        """Return events on the models that were chosen since the last call, and why.
+        """Return events on the surrogates that were chosen since the last call, and why.
 
         Args:
             finished: number of finished trials.

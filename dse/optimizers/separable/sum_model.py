@@ -20,12 +20,12 @@ from dse.optimizers.separable.sum_process import SumLayout, SumProcess
 
 @dataclass(frozen=True, kw_only=True)
 class SumInputs:
-    """Encoding of designs for a sum of parts: measured parameters, then features of each part.
+    """Encoding of designs for an additive surrogate: measured parameters, then features.
 
     Attributes:
-        space: the parts and the value combinations of each.
-        places: index of the part of each feature, (features,).
-        tables: values of each feature in the rows of its part.
+        space: the parameter groups and the value combinations of each.
+        places: index of the group of each feature, (features,).
+        tables: values of each feature in the rows of its group.
         monotone: whether the metric changes in one direction with each feature.
     """
 
@@ -36,7 +36,7 @@ class SumInputs:
 
     @cached_property
     def layout(self) -> SumLayout:
-        """Parameter, part or feature that each column of the encoding belongs to."""
+        """Parameter, group or feature that each column of the encoding belongs to."""
         own = blocks(self.space.problem.space, self.space.roles.part)
         widths = [block.stop - block.start for block in own]
         homes = [
@@ -60,17 +60,17 @@ class SumInputs:
         self,
         rows: Ints,  # (n, parts)
     ) -> Floats:
-        """Return the features of designs given by a row index per part, (n, features)."""
+        """Return the features of designs given by a row index per group, (n, features)."""
         found = [
             table[rows[:, place]] for place, table in zip(self.places, self.tables, strict=True)
         ]
         return np.column_stack(found) if found else np.zeros((len(rows), 0))
 
     def part_effects(self, process: SumProcess) -> list[Floats]:
-        """Return the posterior mean of each part's summand in each of its rows.
+        """Return the posterior mean of each group's term in each of its rows.
 
-        If the metric is declared monotone, the summand is made monotone in the part's feature, in
-        the direction of the common sensitivity.
+        If the metric is declared monotone, the term is made monotone in the group's feature, in the
+        direction of the common sensitivity.
         """
         own = blocks(self.space.problem.space, self.space.roles.part)
         found: list[Floats] = []
@@ -92,7 +92,7 @@ class SumInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumPredictor:
-    """Fitted sum of parts, and the output transform of its losses."""
+    """Fitted additive surrogate of a loss, with the output transform of the loss."""
 
     process: SumProcess
     warp: OutputTransform
@@ -101,7 +101,7 @@ class SumPredictor:
 
     @property
     def score(self) -> float:
-        """Leave-one-out log density of all losses."""
+        """Sum of the leave-one-out log densities of all losses, by which models are compared."""
         return float(self.densities.sum())
 
     @staticmethod
@@ -113,7 +113,9 @@ class SumPredictor:
         *,
         spread: Floats | None = None,
     ) -> SumPredictor:
-        """Fit a sum with each allowed output transform; return the best by leave-one-out density.
+        """Fit an additive surrogate with each output transform; return the best one.
+
+        The best has the highest leave-one-out log density.
 
         Args:
             points: (n, c + features), inputs.
@@ -133,7 +135,7 @@ class SumPredictor:
         return _fit(points, losses, process.layout, self.warp.kind, spread, hyper=process.hyper)
 
     def condition(self, points: Floats, losses: Floats) -> SumPredictor:
-        """Return the predictor conditioned on further values, with unchanged variances.
+        """Return the predictor conditioned on additional losses, with unchanged variances.
 
         Args:
             points: (k, c + features), the added points.

@@ -30,7 +30,7 @@ _FOUND_MARGIN = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelScores:
-    """Leave-one-out log densities of an objective under a sum of parts and a Gaussian process.
+    """Leave-one-out log densities of an objective under an additive model and a Gaussian process.
 
     ``compared`` counts the measurements that both models predict. The first two measurements, with
     all features at their least or largest, are left out, because predicting them is extrapolation.
@@ -45,7 +45,7 @@ class ModelScores:
 
     @property
     def text(self) -> str:
-        """Description of the choice and its reason, for a recorded event."""
+        """Description of the chosen surrogate and the reason, for a recorded event."""
         process = "a Gaussian process" + (" without the declared parts" if self.declared else "")
         model = "a sum of parts" if self.is_sum else process
         if self.declared and self.compared < FEWEST:
@@ -58,7 +58,7 @@ class ModelScores:
 
 
 class SumOrProcess:
-    """Fitter that chooses between a sum of parts and a Gaussian process by leave-one-out score."""
+    """Fitter that chooses an additive model or a Gaussian process by leave-one-out score."""
 
     def __init__(self, model: SeparableModel) -> None:
         self.model = model
@@ -77,7 +77,7 @@ class SumOrProcess:
         spread: Floats | None,
         refit: bool,
     ) -> tuple[Encoder, Surrogate]:
-        """Return a sum of parts as surrogate, or the given Gaussian process if it fits better.
+        """Return an additive surrogate, or the given Gaussian process if that fits better.
 
         Args:
             key: key of the objective or limit in the model's inputs.

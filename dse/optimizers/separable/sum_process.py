@@ -27,11 +27,11 @@ _CHUNK = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumLayout:
-    """Layout of the inputs of a sum: encoded parameters first, then one feature per column.
+    """Layout of an additive model's inputs: encoded parameters first, then one column per feature.
 
     ``owners`` is the block (parameter) of each coordinate, ``alone`` the length-scale of each
-    block's main effect, ``parents`` the feature of the part that each block belongs to, -1 where
-    the part has none.
+    block's main effect, ``parents`` the feature of the group that each block belongs to, -1 where
+    the group has none.
     """
 
     owners: Ints  # (c,)
@@ -52,7 +52,7 @@ class SumLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumProcess:
-    """Posterior of a metric that is a sum of parts, given n measured values.
+    """Posterior of a metric that is a sum of terms per parameter group, given n measured values.
 
     The value is a constant, plus a common sensitivity times the sum of the features, plus a
     Gaussian process with four independent terms: deviations of the sensitivity of each feature,
@@ -109,7 +109,7 @@ class SumProcess:
         *,
         variances: Floats | None = None,
     ) -> SumProcess:
-        """Return the posterior of a metric that is a sum of parts, for given prior variances."""
+        """Return the posterior of an additive metric, for given prior variances."""
         kernels, basis = _kernels(points, layout)
         found = _solve(hyper, kernels, basis, values, variances)
         return SumProcess(
@@ -179,7 +179,7 @@ class SumProcess:
         points: Floats,  # (r, c), coordinates of the part alone
         blocks: Ints,  # blocks (parameters) of the part
     ) -> Floats:
-        """Return the posterior mean of one part's summand in each of its rows, (r,)."""
+        """Return the posterior mean of one group's term in each of its r rows, (r,)."""
         layout, cut = self.layout, self.layout.coordinates
         weights = np.exp(self.hyper[:3]) / self.scales
         effect = self.trend[1] * features.sum(axis=1)

@@ -49,7 +49,7 @@ class LevelCoverage:
         return np.column_stack(found).astype(float) if found else np.zeros((len(batch), 0))
 
     def lacking(self, attempted: Batch) -> Floats:
-        """Return how many more trials each level needs to be seen :data:`ENOUGH` times, (levels,).
+        """Return how many more trials each level needs to reach :data:`ENOUGH` trials, (levels,).
 
         Levels without any legal design need none.
         """
@@ -126,7 +126,7 @@ def order_by_coverage(
 ) -> Ints:
     """Return the indices of up to ``count`` candidates that cover the most lacking levels.
 
-    They are chosen greedily.
+    Candidates are chosen greedily.
 
     Ties go to the earlier candidate, so that a space without levels keeps the candidates' order.
 

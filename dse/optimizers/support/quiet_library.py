@@ -9,7 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet(library: str) -> Iterator[None]:
-    """Silence the library's own log handlers; its level and other listeners are unchanged."""
+    """Silence the log handlers of a third-party library, such as Optuna.
+
+    The library's log level and other listeners are unchanged.
+    """
     handlers = list(logging.getLogger(library).handlers)
     for handler in handlers:
         handler.addFilter(_nothing)

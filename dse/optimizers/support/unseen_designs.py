@@ -20,8 +20,8 @@ def fresh(
 ) -> list[Design]:
     """Draw up to ``count`` legal designs uniformly from those that are not ``taken``.
 
-    There are fewer if no other design is left or, in a space too large to list, if repeated draws
-    found no other.
+    The result has fewer if no other design is left or, in a space too large to list, if repeated
+    draws found no other.
 
     Raises:
         DesignError: no legal design was found at all.
@@ -40,7 +40,7 @@ def fresh(
 
 
 def unseen(batch: Batch, taken: Collection[Design]) -> list[Design]:
-    """Return the distinct designs of the batch that are not ``taken``, in their order."""
+    """Return the distinct designs of the batch that are not in ``taken``, in their order."""
     return [design for design in dict.fromkeys(batch) if design not in taken]
 
 

@@ -20,7 +20,7 @@ MAX_OTHERS = 2_000
 def space_figure(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
-    """Return the 3-D plot as a list; empty with fewer than three objectives or two designs."""
+    """Return the 3-D plot of a front, in a list; empty with fewer than three objectives."""
     if len(front.problem.objectives) < 3:
         return []
     scene = Scene.of(front, trials, MAX_OTHERS, weighty)

@@ -47,7 +47,7 @@ def trade_off_figures(
     *,
     gap: RecordedGap | None = None,
 ) -> list[Drawing]:
-    """Return a trade-off figure per pair of objectives; one objective is drawn over trials.
+    """Return a trade-off figure for each pair of objectives.
 
     Args:
         front: the study's front.

@@ -134,10 +134,11 @@ class Spoke:
 
 
 def spokes(answer: Answer) -> list[Spoke]:
-    """Return the parallel axes: varying parameters, then objectives with the best at the top.
+    """Return the axes of a parallel-coordinates plot: varying parameters, then objectives.
 
-    The more important a parameter, the nearer it is to the objectives. If there are too many
-    parameters, only those that the report shows for each design have an axis.
+    Objectives have the best value at the top. The more important a parameter, the nearer it is to
+    the objectives. If there are too many parameters, only those that the report shows for each
+    design have an axis.
     """
     rank = {name: -place for place, name in enumerate(answer.weighty)}
     shown_names = [name for name in answer.varying if name in set(answer.shown_parameters)]

@@ -43,14 +43,17 @@ class Quantity:
 
     @property
     def seen(self) -> Mask:
-        """Mask of the trials outside of the result whose values lie within the axis range, (n,)."""
+        """Mask of the other trials whose values lie within the axis range, (n,).
+
+        Other trials are those that are not in the result (front or nearest to feasible).
+        """
         low, high = self.ends or (-np.inf, np.inf)
         return np.asarray((self.others >= low) & (self.others <= high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Data of a trade-off figure: the result (front or nearest misses) and the other trials.
+    """Data of a trade-off figure: the result (front or nearest to feasible) and other trials.
 
     ``whole`` and ``done`` are the numbers of result trials and of other trials before thinning.
     ``knee`` is an index into the result's trials.
@@ -68,7 +71,7 @@ class Scene:
     def of(
         front: ParetoSet, trials: Sequence[Trial], most: int, weighty: Sequence[str] = ()
     ) -> Scene:
-        """Collect a figure's data from a study, with at most ``most`` trials besides the result."""
+        """Collect the data of a trade-off figure, with at most ``most`` other trials."""
         answer, knee = Answer.of(front, trials, weighty), _knee(front)
         shown = answer.thin(MOST_SHOWN, knee)
         done = _beside(answer, trials)
@@ -85,7 +88,7 @@ class Scene:
 
     @property
     def name(self) -> str:
-        """Legend label of the result: front or nearest misses."""
+        """Legend label of the result: front or designs nearest to feasible."""
         return "front" if self.answer.feasible else "nearest misses"
 
     @property

@@ -52,7 +52,7 @@ class Drawing:
 
 
 def blank(**layout: Any) -> go.Figure:
-    """Return an empty figure with a transparent background."""
+    """Return an empty plotly figure with a transparent background."""
     shared = {
         "template": go.layout.Template(),
         "font": {"family": _FONT, "size": 12},
@@ -88,14 +88,14 @@ def extent(axis: Axis, places: Iterable[float]) -> list[float]:
 
 
 def tint_series(place: int, opacity: float) -> str:
-    """Return the colour of the series with this index, as a CSS colour with this opacity."""
+    """Return the colour of the series with an index, as a CSS colour with a given opacity."""
     colour = SERIES[place % len(SERIES)]
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
 
 def text(words: str) -> str:
-    """Escape text that plotly would read as markup."""
+    """Escape a text so that plotly does not read it as markup."""
     return html.escape(words)
 
 

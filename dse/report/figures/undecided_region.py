@@ -16,10 +16,11 @@ from dse.report.figures.style import ORANGE, tint_series
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndecidedRegion:
-    """Region of two objectives in which designs that were not measured may still improve a front.
+    """Region in the plane of two objectives where unmeasured designs may improve the front.
 
-    The optimistic front dominates the region, and the front found does not. Both fronts are those
-    of the two objectives alone, as losses (minimised), sorted by the first.
+    The region is dominated by the optimistic front (predictions at their optimistic ends) and not
+    by the front found. Both fronts are those of the two objectives alone, as losses (minimised),
+    sorted by the first.
     """
 
     found: Floats  # (k, 2)
@@ -33,7 +34,7 @@ class UndecidedRegion:
 
         Args:
             front: the study's front.
-            gap: its gap; ``None`` while it is unknown.
+            gap: the study's hypervolume gap; ``None`` while it is unknown.
             x: index of the objective on the horizontal axis.
             y: index of the objective on the vertical axis.
         """
@@ -57,7 +58,7 @@ class UndecidedRegion:
 
     @property
     def outline(self) -> Floats:
-        """Polygon around the region, (n, 2): the optimistic front, and back along the found one."""
+        """Polygon around the region, (n, 2): the optimistic front, then the found one."""
         there = _staircase(self.optimistic, self.corner)
         return np.vstack([there, _staircase(self.found, self.corner)[::-1]])
 

@@ -70,7 +70,7 @@ def _studies(comparison: ComparisonResult) -> list[list[str]]:
 
 
 def comparison_text(comparison: ComparisonResult, file: Path) -> str:
-    """Return the file content: an HTML page for ``.html``, a JSON text for ``.json``.
+    """Return a comparison of studies as a file's content: HTML for ``.html``, JSON for ``.json``.
 
     Raises:
         StudyError: the file has another extension.

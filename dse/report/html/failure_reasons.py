@@ -34,7 +34,7 @@ class Failure:
 def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
     """Return the reasons why trials cannot be on the front, the most frequent first.
 
-    The reasons are faults (by kind and message), undefined values, and violated limits. A trial
+    The reasons are failures (by kind and message), undefined values, and violated limits. A trial
     that violates several limits counts for each of them.
     """
     held = Trials.of(trials)
@@ -56,7 +56,7 @@ def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
 
 
 def failure_rows(found: Sequence[Failure]) -> list[tuple[str, str, str, str]]:
-    """Return rows of the most frequent failures: kind, reason, count and some trial numbers."""
+    """Return table rows of the most frequent failures: kind, reason, count, some trial numbers."""
     return [
         (one.kind, _reason(one), str(len(one.trials)), _numbers(one))
         for one in found[:MOST_REASONS]
@@ -64,7 +64,7 @@ def failure_rows(found: Sequence[Failure]) -> list[tuple[str, str, str, str]]:
 
 
 def rarer_words(found: Sequence[Failure]) -> str:
-    """Return how many further reasons the rows leave out, as text; empty if they have all."""
+    """Return how many further failure reasons a table leaves out, as text; may be empty."""
     rest = found[MOST_REASONS:]
     designs = sum(len(one.trials) for one in rest)
     return f"{len(rest):,} rarer reasons of {designs:,} designs" if rest else ""

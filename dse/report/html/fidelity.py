@@ -29,10 +29,10 @@ from dse.report.words import number_text
 class Rung:
     """Reliability of a cheap fidelity as a substitute for the highest fidelity of a metric.
 
-    It is computed over designs that were evaluated at both fidelities. ``raw`` is the root mean
-    square error of the cheap metric before calibration, ``error`` its root mean square error on
-    held-out designs after calibration, both in the metric's unit; ``tau`` is Kendall's rank
-    correlation.
+    The numbers are computed over designs that were evaluated at both fidelities. ``raw`` is the
+    root mean square error of the cheap metric before calibration, ``error`` its root mean square
+    error on held-out designs after calibration, both in the metric's unit; ``tau`` is Kendall's
+    rank correlation.
     """
 
     metric: str

@@ -24,7 +24,7 @@ def render(name: str, **context: object) -> str:
 
     Args:
         name: the template's path in ``dse/report/templates``.
-        context: the values that it refers to; a missing one is an error.
+        context: the values that the template refers to; a missing one is an error.
     """
     return trusted(_environment().get_template(name).render(context))
 

@@ -28,7 +28,7 @@ _LEAST_SHARE = 0.05
 
 
 def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
-    """Return a box per objective as HTML: winner, runner-up, and the metrics that differ."""
+    """Return a box per objective as HTML: best design, runner-up, and the metrics that differ."""
     names = [parameter.name for parameter in problem.space.parameters]
     units = parameter_units(problem)
     return render(

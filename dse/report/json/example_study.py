@@ -19,7 +19,7 @@ def example_files(name: str, example: Example, made: Evaluator | None) -> dict[s
 
     Args:
         name: the evaluator's name in study files.
-        example: its options and parameters.
+        example: options and parameters of the example.
         made: the evaluator, whose metrics are the objectives unless the example names others;
             ``None`` if it cannot be constructed without the files.
     """

@@ -25,7 +25,7 @@ from dse.report.words import parameter_units
 def front_json(
     study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, proof: Proof
 ) -> FrontFacts:
-    """Return the front as a JSON object.
+    """Return the front of a study as a JSON object.
 
     If no design is feasible, ``feasible`` is false and ``front`` holds the designs with the
     smallest violation, each with ``broken``: the text of each violated limit with the amount of the
@@ -33,8 +33,8 @@ def front_json(
 
     Args:
         study: the study's name.
-        front: its front.
-        trials: all trials, for the nearest misses.
+        front: the study's front.
+        trials: all trials, of which the nearest to feasible are used.
         proof: for how many designs the front is proved exact, and how many have no value.
     """
     answer = Answer.of(front, trials)
@@ -73,7 +73,7 @@ def front_json(
 
 
 def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> TrialsFacts:
-    """Return all trials as a JSON object."""
+    """Return all trials of a study as a JSON object."""
     return {
         "study": study,
         "objectives": objectives_json(problem.objectives),
@@ -124,8 +124,8 @@ def trials_json_texts(
 
     Args:
         study: the study's name.
-        problem: its problem.
-        stream: its trials, read in parts.
+        problem: the study's problem.
+        stream: the study's trials, read in chunks.
         indent: as in ``json.dumps``.
     """
     encode = json.JSONEncoder(indent=indent, allow_nan=False).encode
@@ -141,7 +141,7 @@ def trials_json_texts(
 
 
 def objectives_json(objectives: Iterable[Objective]) -> list[ObjectiveFacts]:
-    """Return each objective with its goal and unit."""
+    """Return each objective of a study with its goal and unit."""
     return [
         {"name": o.name, "expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives
     ]

@@ -11,7 +11,7 @@ from dse.report.schemas.front_schema import GapFacts
 
 
 def known_gap(proof: Proof, events: Sequence[Event]) -> RecordedGap | None:
-    """Return the gap of a study: 0 if its front is exact, else the last one in its record.
+    """Return the hypervolume gap of a study: 0 if its front is exact, else the last recorded one.
 
     Args:
         proof: what is proved about the front.
@@ -25,7 +25,7 @@ def known_gap(proof: Proof, events: Sequence[Event]) -> RecordedGap | None:
 
 
 def gap_json(gap: RecordedGap | None) -> GapFacts | None:
-    """Return a gap as JSON; ``None`` while it is unknown."""
+    """Return a hypervolume gap as JSON; ``None`` while it is unknown."""
     if gap is None:
         return None
     return {
@@ -42,17 +42,20 @@ def gap_json(gap: RecordedGap | None) -> GapFacts | None:
 
 
 def gap_text(gap: RecordedGap) -> str:
-    """Return a gap as a short text, such as ``at most 0.54 % (90 % confidence)``."""
+    """Return a hypervolume gap as a short text: ``at most 0.54 % (90 % confidence)``."""
     return f"at most {100 * gap.share:.2g} % ({100 * gap.confidence:.4g} % confidence)"
 
 
 def gap_words(gap: RecordedGap | None) -> str:
-    """Return a gap with its number of undecided designs as one line; empty if it is unknown."""
+    """Return a hypervolume gap as one line, with the number of undecided designs.
+
+    The line is empty if the gap is unknown.
+    """
     return "" if gap is None else f"gap: {gap_text(gap)}, {_undecided_text(gap)}{_volumes(gap)}"
 
 
 def gap_tiles(gap: RecordedGap | None) -> list[tuple[str, str, str]]:
-    """Return a page's tile for a gap, as (name, value, note); empty if the gap is unknown."""
+    """Return a page's tile for a hypervolume gap, as (name, value, note); empty if unknown."""
     return [] if gap is None else [("gap", gap_text(gap), _undecided_text(gap))]
 
 

@@ -35,7 +35,7 @@ class Example:
 
     @property
     def designs(self) -> list[dict[str, Value]]:
-        """Designs in which each listed value occurs; parameters given by a domain are left out."""
+        """Designs that together use each listed value of each parameter at least once."""
         lists = {name: values for name, values in self.parameters.items() if type(values) is list}
         count = max(map(len, lists.values()), default=1)
         return [

@@ -78,7 +78,7 @@ def print_text(one: JudgedClaim) -> str:
 
 
 def verdict_text(one: JudgedClaim) -> str:
-    """Return the verdict on a claim as text, with an explanation if its label needs one."""
+    """Return the verdict on a claim (published result) as text, with any explanation."""
     if one["verdict"] == "size differs":
         return f"direction holds, size differs (ours {ours_text(one)}, print {print_text(one)})"
     if one["verdict"] == "now holds":
@@ -87,7 +87,7 @@ def verdict_text(one: JudgedClaim) -> str:
 
 
 def turned_text(one: JudgedClaim) -> str:
-    """Return at how many ends of assumptions' intervals a claim keeps its outcome, as text.
+    """Return as text under how many changed assumptions a claim keeps its outcome.
 
     An assumption is a value that the reproduced paper does not state; the study was run at both
     ends of its interval.

@@ -41,12 +41,12 @@ class IntervalTable:
     def of(
         problem: Problem, trials: Sequence[Trial], found: ErrorIntervals | None
     ) -> IntervalTable | None:
-        """Return the table of a front; ``None`` if no model states its errors.
+        """Return the table of a front's model errors; ``None`` if no model states its errors.
 
         Args:
             problem: the objectives and limits.
             trials: the trials of the front.
-            found: the errors of their objectives.
+            found: the errors of the trials' objectives.
         """
         if found is None:
             return None
@@ -78,7 +78,7 @@ def print_intervals(
     Args:
         problem: the objectives and limits.
         trials: the trials of the front.
-        found: the errors of their objectives.
+        found: the errors of the trials' objectives.
         console: where to print; by default the standard output.
     """
     table = IntervalTable.of(problem, trials, found)

@@ -41,7 +41,7 @@ class JudgedTable:
     def of(
         problem: Problem, trials: Sequence[Trial], judged: Mapping[int, JudgedTrial]
     ) -> JudgedTable | None:
-        """Return the table of a front; ``None`` if no design of it was measured on the test split.
+        """Return the table of a front on the test split; ``None`` if no design was measured there.
 
         Args:
             problem: the objectives and limits.

@@ -47,7 +47,7 @@ def pair_table(
 
 
 def favourite_words(trial: Trial, probability: float, answers: int) -> str:
-    """Return the favourite as a sentence.
+    """Return a sentence on the user's favourite design and how sure the choice is.
 
     Args:
         trial: the favourite.

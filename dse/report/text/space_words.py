@@ -39,14 +39,14 @@ def _value_text(_: str, value: Value, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Parameter, or list of parameters, that one entry of the space file declares."""
+    """Parameter, or list of parameters, that one entry of a space file declares."""
 
     name: str
     members: tuple[Parameter, ...]
     form: Structured | None = None
 
     def text(self, design: Mapping[str, Value]) -> str:
-        """Return the entry's value in a design as text; empty if it is inactive."""
+        """Return the value of a space-file entry in a design as text; empty if it is inactive."""
         held = [m for m in self.members if m.name in design]
         if self.form is None:
             return value_text(design[held[0].name], held[0].unit) if held else ""
@@ -59,12 +59,12 @@ class Entry:
 
     @property
     def is_number(self) -> bool:
-        """Whether the entry's values are numbers, which tables align to the right."""
+        """Whether the values of the space-file entry are numbers."""
         return self.form is None and not isinstance(self.members[0], Choice)
 
     @property
     def domain(self) -> str:
-        """Legal values of the entry, as text."""
+        """Legal values of the space-file entry, as text."""
         match self.form:
             case None:
                 return domain_text(self.members[0])
@@ -159,7 +159,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def big(number: int) -> str:
-    """Return an integer with all its digits; from 10^45 in scientific notation."""
+    """Return an integer as text with all digits; from 10^45 in scientific notation."""
     return f"{number:,}" if number < _MANY_DIGITS else short(number)
 
 

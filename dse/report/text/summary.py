@@ -90,14 +90,14 @@ def selection_words(
     value: float | None,
     proof: Proof,
 ) -> str:
-    """Return the heading of the designs that satisfy further limits, or of the best by one metric.
+    """Return the heading for designs selected by limits that the user added, or by one metric.
 
     Args:
         found: the designs; empty if no design satisfies every limit.
-        at: the further limits as written.
+        at: the added limits as written.
         best: the metric or formula by which the designs are the best; ``None`` for the front.
         value: the value of ``best`` for the designs, in its unit.
-        proof: the proof as far as it covers the designs.
+        proof: the statement on exactness, as far as it covers the designs.
     """
     under = f" under {join_list(at)}" if at else ""
     if not found.trials:

@@ -82,7 +82,7 @@ def print_lines(lines: Iterable[str], console: Console | None = None) -> None:
 def print_lanes(console: Console, lanes: Sequence[Lane]) -> None:
     """Print one table or, if it would have to break words, a block of lines for each row.
 
-    The first column has the names of the rows, which head the blocks.
+    The first column has the names of the rows, which become the blocks' headings.
     """
     if _total(map(_least, lanes)) <= console.width:
         console.print(table_of(lanes, console.width))

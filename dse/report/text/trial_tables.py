@@ -45,12 +45,12 @@ def front_table(
     heading: str = "",
     console: Console | None = None,
 ) -> None:
-    """Print the front, or the nearest misses among ``trials`` where no design is feasible.
+    """Print the front or, where no design is feasible, the trials nearest to feasible.
 
     Args:
         front: the front.
-        trials: all finished trials, for the nearest misses.
-        proof: how far the front is proved.
+        trials: all finished trials, of which the nearest to feasible are used.
+        proof: the statement on how far the front is proved exact.
         heading: the first line; by default the size of the front and its hypervolume.
         console: where to print; by default the standard output.
     """
@@ -100,7 +100,7 @@ def trials_table(
 
 
 def studies_table(rows: Sequence[Mapping[str, Any]], *, console: Console | None = None) -> None:
-    """Print a line for each study, given as a mapping from column headings to cells."""
+    """Print a line for each study; a study is a mapping from column headings to cells."""
     lanes = [
         Lane(
             heading=heading,

@@ -35,8 +35,8 @@ def inherit_from(
     An observation by an evaluator with the same plug-in, options and version is valid in the new
     study too. If such observations cover all measured metrics of an earlier trial, its design is
     feasible in the new study, and the trial was measured in the earlier study or is on its Pareto
-    front, the new study evaluates the design first, without measuring. Other values of measured
-    metrics become prior data for the surrogates.
+    front, the new study evaluates the design first, without measuring it again. Other values of
+    measured metrics become prior data for the surrogates.
 
     Args:
         name: the earlier study's name.

@@ -54,7 +54,7 @@ class StudyLineage:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Evaluator that a new study has in common with an earlier one.
+    """Evaluator that two studies share: equal plug-in, options, version and inputs.
 
     ``metrics`` and ``parameters`` map the evaluator's names in the new study to those in the
     earlier one.
@@ -64,13 +64,13 @@ class Same:
     parameters: Mapping[str, str]
 
     def renamed(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return an earlier trial's metrics of this evaluator, by their names in the new study."""
+        """Return an earlier trial's metrics from a shared evaluator, by their new names."""
         return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
 
     def read(self, trial: Trial, space: DesignSpace) -> Design:
         """Return the parameter values that the evaluator read in an earlier trial.
 
-        They are keyed by their names in the new study.
+        The values are keyed by the parameters' names in the new study.
         """
         return Design(
             {
@@ -82,7 +82,7 @@ class Same:
 
 
 class Lineage:
-    """Matching of the evaluators of a new study with those of an earlier one."""
+    """Comparison of the evaluators of a new study with those of an earlier one."""
 
     def __init__(self, new: StudyLineage, old: StudyLineage) -> None:
         self._new, self._old = new, old
@@ -149,7 +149,7 @@ class Lineage:
 
 
 def normalize_value(value: Value, name: str, space: DesignSpace) -> Value:
-    """Return a value as the equal value of the parameter's type: 16.0 as 16 for an integer one."""
+    """Return a value as the parameter's type: 16.0 as 16 for an integer parameter."""
     parameter = space.by_name[name]
     if isinstance(parameter, Real):
         number = isinstance(value, int | float) and not isinstance(value, bool)

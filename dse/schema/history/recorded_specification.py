@@ -30,8 +30,8 @@ from dse.schema.study.plan import Plan, plan_of
 def begun_with(plan: Plan) -> dict[str, Any]:
     """Return the specification of a new study to store in its record.
 
-    It holds the texts of the study's files, its identity (what must not change later), the question
-    that it answers, and the versions of the software.
+    The specification holds the texts of the study's files, its identity (the settings that must not
+    change later), its objectives and limits, and the versions of the software.
     """
     begun = {
         "path": str(plan.path),

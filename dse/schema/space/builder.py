@@ -70,7 +70,7 @@ class SpaceBuilder:
         return True
 
     def add(self, parameter: Parameter) -> None:
-        """Add a parameter; its name must have been declared before.
+        """Add a parameter to the space; its name must have been declared before.
 
         Raises:
             SpecError: the parameter's integers are not exact, or the space has too many parameters
@@ -121,7 +121,7 @@ class SpaceBuilder:
         return next((why for name, why in self.repeats.items() if f"{name}[" in text), "")
 
     def hidden(self, name: str) -> bool:
-        """Return whether the name may be declared in a part of a file that could not be read."""
+        """Return whether a name may be declared in a section of a file that could not be read."""
         words = name.split(".")
         heads = [".".join(words[:count]) for count in range(1, len(words) + 1)]
         if any(head.partition("[")[0] in self.lost for head in heads):

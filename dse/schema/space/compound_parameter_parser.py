@@ -35,7 +35,7 @@ def structured_of(
         spec: the validated YAML of its declaration.
         scope: resolver of the file's names.
         domain: the domain of each item of an ``each:`` list; else ``None``.
-        when: the condition under which all its members are active.
+        when: the condition under which all members of the parameter are active.
 
     Raises:
         SpecError: the parameter has no items, too many items, or an impossible count or step.

@@ -93,7 +93,7 @@ def list_of(one: Structured, members: Sequence[Parameter]) -> dict[str, Any]:
 def shared_domain(one: Each, members: Sequence[Parameter]) -> Parameter:
     """Return a parameter with the domain to write once for all members of an ``each:`` list.
 
-    It is the narrowed domain if all members were narrowed alike, else the declared one.
+    The domain is the narrowed one if all members were narrowed alike, else the declared one.
     """
     domains = [{k: v for k, v in domain_of(member).items() if k != "name"} for member in members]
     return members[0] if all(domain == domains[0] for domain in domains) else one.domain

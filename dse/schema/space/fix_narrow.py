@@ -54,7 +54,7 @@ Settled = dict[str, list[Settlement]]
 def settled_in(
     name: str, stated: Stated[IncludeSpec], scope: Scope, outer: Mapping[str, list[Settlement]]
 ) -> tuple[Settled, Settled]:
-    """Return the ``fix`` and ``narrow`` restrictions of an included file's parameters.
+    """Return the ``fix`` and ``narrow`` entries that apply to an included file's parameters.
 
     Both mappings are keyed by the names in the included file. The first has the restrictions that
     this include states; the second also has those stated by files further up the chain of includes.

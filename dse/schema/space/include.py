@@ -257,7 +257,7 @@ def bound(
     named_at: str,
     mistakes: ErrorCollector,
 ) -> dict[str, Node]:
-    """Return the value of each argument of an included file as a literal.
+    """Return the argument values of an included file, as literals.
 
     Errors are recorded, and the arguments concerned left out.
 

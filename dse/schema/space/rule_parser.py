@@ -61,7 +61,7 @@ class Rules:
         ]
 
     def ready(self, rule: Expression) -> Expression:
-        """Return the checked rule over scalar parameters, with literals in coherent units.
+        """Return a checked rule over scalar parameters, with literals in coherent units.
 
         List members and table lookups are expanded.
 

@@ -114,7 +114,7 @@ class Scope:
         return amount(value.values[0].item() / units.factor(unit), unit or units.coherent(found))
 
     def word(self, value: Scalar) -> Scalar:
-        """Return the value of the argument of this name; any other value stays unchanged."""
+        """Return the value of the argument named ``value``; any other value stays unchanged."""
         node = self.arguments.get(value) if isinstance(value, str) else None
         if isinstance(node, syntax.Number) and node.unit:
             return f"{node.value} {node.unit}"

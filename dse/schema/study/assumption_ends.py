@@ -17,7 +17,7 @@ from dse.schema.yaml.files import Files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Run of the sensitivity analysis: an assumption, the interval end it is set to, and a name.
+    """Run of the sensitivity analysis: one assumption, set to one end of its interval.
 
     ``study`` is the name of the study that is run with the changed assumption.
     """
@@ -42,7 +42,7 @@ def turns_of(plan: Plan, name: str) -> list[Turn]:
 
 
 def turned_plan(plan: Plan, turn: Turn) -> Plan:
-    """Return the plan with one assumption set to an end of its interval, otherwise unchanged.
+    """Return the study's plan with one assumption set to an end of its interval.
 
     Raises:
         SpecErrors: the study is invalid with this value, for example because a baseline is

@@ -55,7 +55,7 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
 def repaired_evaluator(
     spec: EvaluatorSpec, options: Mapping[str, Any]
 ) -> tuple[Evaluator | None, list[DseError]]:
-    """Construct an evaluator without its invalid options; return it and all errors.
+    """Construct an evaluator without its invalid options; return the evaluator and all errors.
 
     Each attempt leaves out the options that the last one found invalid, so that errors in other
     options are found too. The evaluator is ``None`` if it cannot be constructed without them. An

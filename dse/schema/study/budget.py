@@ -15,8 +15,8 @@ class Budget:
 
     ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran.
     ``min_improvement`` stops the study once the expected relative gain in hypervolume of the next
-    measurement is below it. ``gap`` stops it once, with probability ``confidence``, at most this
-    share of the hypervolume is missing.
+    measurement is below it. ``gap`` stops it once, with probability ``confidence``, at most the
+    share ``gap`` of the hypervolume is missing.
     """
 
     measurements: int | None = None
@@ -62,7 +62,7 @@ def budget_of(spec: BudgetSpec) -> Budget:
 
 
 def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
-    """Return the budget with the criteria in ``spec`` replaced; all others are kept.
+    """Return a budget with the criteria in ``spec`` replaced; all others are kept.
 
     Raises:
         SpecError: a number is not above zero or has another unit, a cost is limited without a

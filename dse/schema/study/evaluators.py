@@ -49,7 +49,7 @@ Options = Callable[[EvaluatorSpec], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Bindings:
-    """Evaluators of a study with bound inputs; a scenario that changes one adds a copy of it.
+    """Evaluators of a study with inputs bound to its parameters, one copy per scenario.
 
     ``known`` has the units of all names. ``all`` is true where every evaluator of the study is
     valid.
@@ -71,7 +71,7 @@ class EvaluatorSet:
         source: the document, for the line numbers of errors.
         mistakes: collector of the errors.
         options: function that returns the constructor options of an evaluator.
-        doubtful: evaluators with parts that could not be read.
+        doubtful: evaluators with settings that could not be read.
         fresh: whether the study is new. For a stored study, checks that were introduced later are
             skipped, so that it stays readable.
     """

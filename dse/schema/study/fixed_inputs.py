@@ -41,7 +41,7 @@ from dse.units import units
 class FixedInputs:
     """Evaluator wrapper that sets some inputs of the wrapped evaluator to fixed values.
 
-    These inputs need not be parameters of the space.
+    The inputs need not be parameters of the space.
     """
 
     def __init__(self, evaluator: Evaluator, values: Mapping[str, Value]) -> None:
@@ -87,7 +87,10 @@ class FixedInputs:
         return weights_trained_for(self.evaluator)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return the wrapped evaluator's test evaluator with the same fixed values, if any."""
+        """Return the test-split evaluator of the wrapped evaluator, with the same fixed values.
+
+        The result is ``None`` if the wrapped evaluator has no test split.
+        """
         found = find_test_evaluator(self.evaluator)
         return None if found is None else FixedInputs(found, self.values)
 

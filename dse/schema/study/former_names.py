@@ -58,7 +58,10 @@ class FormerMetrics:
         return getattr(self.evaluator, name)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return the wrapped evaluator's test evaluator with the same names, if any."""
+        """Return the test-split evaluator of the wrapped evaluator, with the same metric names.
+
+        The result is ``None`` if the wrapped evaluator has no test split.
+        """
         found = find_test_evaluator(self.evaluator)
         return None if found is None else FormerMetrics(found, self.former)
 

@@ -141,7 +141,7 @@ _GOAL = re.compile(r"(minimi[sz]e|maximi[sz]e)\s*:?\s+(.*)", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class AskedFormulas:
-    """Parser of further limits and objectives over the recorded metrics of a study.
+    """Parser of limits and objectives that a user adds to a finished study.
 
     Args:
         parser: parser of the study's formulas.
@@ -171,7 +171,7 @@ class AskedFormulas:
         return AskedFormulas(parser=parser, known=names, lists=lists)
 
     def limits(self, texts: Sequence[str], problem: Problem) -> tuple[Limit, ...]:
-        """Parse further limits such as ``chip.latency <= 20 ms``.
+        """Parse additional limits such as ``chip.latency <= 20 ms``.
 
         Args:
             texts: the limits; the label of an objective stands for its formula.
@@ -189,7 +189,7 @@ class AskedFormulas:
         return tuple(found)
 
     def objective(self, text: str, problem: Problem) -> Objective:
-        """Parse what to minimize or maximize.
+        """Parse an additional objective: what to minimize or maximize.
 
         Args:
             text: an objective of the study by its label or formula, a metric that has a goal, or
@@ -258,8 +258,8 @@ class Baselines:
 
     Args:
         designs: the baselines' designs by name.
-        metrics: function of a baseline's name that returns its known metrics, or the fault of an
-            evaluation that failed; it is called once for each baseline that a formula names.
+        metrics: function of a baseline's name that returns its known metrics, or the reason why
+            their evaluation failed; it is called once for each baseline that a formula names.
         sources: every metric of the study.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.

@@ -37,7 +37,7 @@ class PrintFigure:
     unit: str
 
     def is_met(self, ours: float) -> bool:
-        """Return whether the study's number is in the interval, widened by 10 % of each end.
+        """Return whether the study's number is in the published interval, widened by 10 %.
 
         An interval with an infinite end is not widened.
         """
@@ -46,7 +46,7 @@ class PrintFigure:
         return self.low - TENTH * abs(self.low) <= ours <= self.high + TENTH * abs(self.high)
 
     def points(self) -> Floats:
-        """Return sample points of the figure's interval, (n,), including its finite ends."""
+        """Return sample points of the published interval, (n,), including its finite ends."""
         if math.isfinite(self.low) and math.isfinite(self.high):
             return np.linspace(self.low, self.high, _GRID)
         end, sign = (self.low, 1.0) if math.isfinite(self.low) else (self.high, -1.0)
@@ -54,7 +54,7 @@ class PrintFigure:
         return np.concatenate([[end], end + sign * steps])
 
     def outside(self) -> Floats:
-        """Return the ends of the interval after widening it by a factor of two, shape (2,).
+        """Return the ends of the published interval after widening it by a factor of two, (2,).
 
         An acceptance window that contains neither end counts as a window around the figure. For a
         figure of 0, the ends are -0.5 and 0.5.

@@ -95,7 +95,10 @@ class Replicated:
         return weights_trained_for(self.evaluator)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return the wrapped evaluator's test evaluator with the same replicates, if any."""
+        """Return the test-split evaluator of the wrapped evaluator, with the same replicates.
+
+        The result is ``None`` if the wrapped evaluator has no test split.
+        """
         found = find_test_evaluator(self.evaluator)
         return None if found is None else Replicated(found, self._spec)
 

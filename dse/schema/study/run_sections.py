@@ -205,9 +205,9 @@ Stages = Mapping[str, int]
 
 
 def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) -> tuple[str, ...]:
-    """Check a metric's fidelity ladder; return its rungs, cheapest first, the metric last.
+    """Check a metric's fidelity ladder; return its fidelities, the cheapest first.
 
-    The rungs are approximations of the metric at lower fidelity.
+    The last fidelity is the metric itself; the others are cheaper approximations of it.
 
     Raises:
         SpecError: a metric is unknown or has a unit of another dimension, a rung is repeated, the
@@ -234,9 +234,9 @@ def ladder_of(metric: str, rungs: Sequence[str], sources: Mapping[str, Source]) 
 def stages_of(bound: Sequence[Bound], sources: Mapping[str, Source], ladders: Ladders) -> Stages:
     """Return the stage at which each evaluator runs, by label; empty if one stage is enough.
 
-    A trial is evaluated stage by stage. The lowest measured rung of each ladder runs at stage 0,
-    each higher rung one stage later. Measured evaluators on no ladder, and a ladder's only measured
-    rung, run at the last stage. A modelled evaluator runs as soon as its inputs are available.
+    A trial is evaluated stage by stage. The lowest measured fidelity of each metric runs at stage
+    0, each higher fidelity one stage later. Measured evaluators without lower fidelities run at the
+    last stage. A modelled evaluator runs as soon as its inputs are available.
     """
     dear = [
         [rung for rung in ladder if sources[rung].kind == "measured"] for ladder in ladders.values()

@@ -93,7 +93,7 @@ class Sections:
         legible: the space, as far as its files are valid.
         cast: the evaluators whose inputs could be bound.
         measured: measured metrics of each named baseline.
-        lost: sections of the file with parts that could not be read.
+        lost: sections of the file with values that could not be read.
         stored: whether the study was started before; checks that are newer are then skipped.
         objects: Python objects of the study, by the texts that name them.
     """
@@ -155,7 +155,7 @@ class Sections:
         return FormulaParser(scenarios=self.cast.scenarios, baselines=self.baselines)
 
     def question(self) -> Question:
-        """Parse the objectives, constraints, reference point, budget, claims and ladders."""
+        """Return the parsed objectives, constraints, reference point, budget and claims."""
         objectives, limits = self._objectives(), self._limits()
         if not self.stored:  # a stored study must stay readable
             check_units(self.spec, self.source, self.mistakes, objectives)
@@ -179,7 +179,7 @@ class Sections:
         )
 
     def asked(self, question: Question) -> Pipeline | None:
-        """Return the pipeline that computes only the metrics that the study's formulas need.
+        """Return the pipeline that computes only the metrics of objectives and constraints.
 
         The result is ``None`` where errors leave the objectives or constraints undefined.
         """

@@ -46,12 +46,12 @@ class StudyNames:
 def separable_metrics(
     bound: Bound, declared: Mapping[str, PartsSpec] | None, names: StudyNames
 ) -> Bound:
-    """Return the evaluator with the declarations of its separable metrics.
+    """Return an evaluator with the declarations of which of its metrics are additive.
 
     Args:
         bound: evaluator of the study.
-        declared: what the study file declares, by metric; ``None`` if it declares nothing, so that
-            the evaluator's own declarations hold.
+        declared: the declarations in the study file, by metric; ``None`` if it declares nothing, so
+            that the evaluator's own declarations hold.
         names: the names of the study.
 
     Raises:

@@ -74,7 +74,7 @@ def _resolve_mapping(
 
 
 def resolve_each_value(value: Any, study_file: Path, objects: Mapping[str, Any]) -> Any:
-    """Return a mapping with the paths among its values resolved; other values as they are.
+    """Return a mapping with the paths among its values resolved to the study file's folder.
 
     Args:
         value: the value of the option, ``{name: text}``.

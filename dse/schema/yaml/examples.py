@@ -118,7 +118,7 @@ def _rule(found: Mapping[str, object]) -> str:
 def meant(key: str, valid: Sequence[str]) -> str:
     """Return a hint on the key or syntax that an invalid key probably stands for.
 
-    It is empty if none is known.
+    The hint is empty if none is known.
 
     Args:
         key: the invalid key.

@@ -120,7 +120,7 @@ class Files:
 def resolve_path(name: str, beside: Path) -> Path:
     """Return the path that a text in a file names, relative to that file's folder.
 
-    ``library:studies/quickstart.yaml`` is a file of the library that the package contains.
+    ``library:studies/quickstart.yaml`` is a file among the examples that the package contains.
 
     Raises:
         SpecError: the text is not a valid path, or leaves the library.

@@ -299,13 +299,13 @@ MOST_REPORTED = 60
 
 
 class HiddenError(SpecError):
-    """Error in a rule that is due to another reported error; it is not reported itself."""
+    """Error in a rule that follows from another reported error, and is not reported itself."""
 
 
 class ErrorCollector:
-    """Collection of the distinct errors found in the files of a study.
+    """Collector of the distinct errors found in the files of a study.
 
-    It also collects the parts of the files that could not be checked because of them.
+    Sections of the files that could not be checked because of errors are collected, too.
     """
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class ErrorCollector:
             self.add(one, source.place([*path, *one.part]))
 
     def skip(self, what: str) -> None:
-        """Record a part of a file, by location or description, that errors left unchecked."""
+        """Record that a section of a file, by location or description, was not checked."""
         self.unchecked[what] = None
 
     def check(self) -> None:

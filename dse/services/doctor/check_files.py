@@ -35,7 +35,7 @@ def judged_file(file: str) -> JudgedFile:
     random designs.
 
     Args:
-        file: a path, or ``library:studies/...`` for a study of the package's library.
+        file: a path, or ``library:studies/...`` for an example study in the package.
     """
     judged: JudgedFile = {
         "file": file,

@@ -20,13 +20,13 @@ _DATABASE = (
 
 
 def damage_findings(storage: Storage, url: str, on_progress: Progress) -> Iterator[Finding]:
-    """Check all rows of a storage; yield one finding for each damaged study, part and reason.
+    """Check all rows of a storage; yield a finding per damaged study, kind of row and reason.
 
     If no row is damaged, a single finding reports that.
 
     Args:
         storage: the storage to check; skipped if it does not support reading past damage.
-        url: its URL, for the commands that repair it.
+        url: the storage's URL, for the commands that repair it.
         on_progress: called with the number of rows checked so far, and their total.
     """
     if not isinstance(storage, SupportsReading):

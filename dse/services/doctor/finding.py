@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """Severity of the result of a check: fine, an optional part is absent, or broken."""
+    """Severity of a check's result: fine, an optional component is absent, or broken."""
 
     FINE = "fine"
     ABSENT = "absent"
@@ -17,9 +17,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Result of the check of one part of an installation, such as the GPU or the storage.
+    """Result of the check of one component of an installation, such as the GPU or the storage.
 
-    ``mend`` states how to fix it; it is empty if there is nothing to do. ``study`` names the study
+    ``mend`` states how to fix a problem; it is empty if there is none. ``study`` names the study
     that the result concerns, if any.
     """
 

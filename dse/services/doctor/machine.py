@@ -17,7 +17,7 @@ _GIB = 2.0**30
 
 
 def machine_findings() -> Iterator[Finding]:
-    """Yield one finding for each part of the machine: cores, memory, compiler, GPU, ..."""
+    """Yield one finding for each component of the machine: cores, memory, compiler, GPU, ..."""
     yield _python()
     yield _cores()
     yield _threads()

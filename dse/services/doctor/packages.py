@@ -19,7 +19,10 @@ _NOT_BESIDE = frozenset({"scalesim", "zigzag", "mlsysim"})
 
 
 def package_findings() -> Iterator[Finding]:
-    """Yield one finding on the required packages, one per extra, and one on the plug-ins."""
+    """Check the installed packages and plug-ins; yield one finding for each group.
+
+    There is one finding on the required packages, one per extra, and one on the plug-ins.
+    """
     needed = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
     yield _check_required_packages([one for one in needed if one.marker is None])
     extras: dict[str, list[Requirement]] = {}

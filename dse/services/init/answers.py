@@ -47,7 +47,7 @@ class ParameterAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Objective entered by the user for a new study: a metric with its goal and unit."""
+    """Objective entered by the user for a new study: a metric with goal and unit."""
 
     name: str
     goal: Goal
@@ -56,7 +56,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """All answers of the user to ``dse init``, from which the files of a study are generated.
+    """All answers of the user to the questions of ``dse init``, for the files of a new study.
 
     Raises:
         SpecError: two parameters or two metrics have the same name.

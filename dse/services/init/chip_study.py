@@ -22,7 +22,7 @@ CHIP_QUESTION = "In which number format, on which chip, does the model keep its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipStudy:
-    """Answers from which the files of a study with a chip are generated.
+    """Settings from which the files of a study of a model and a chip are generated.
 
     Attributes:
         name: name of the study.
@@ -42,7 +42,7 @@ class ChipStudy:
     layers: Sequence[str] = ()
 
     def texts(self) -> dict[str, str]:
-        """Return the texts of the space and the study, by file name."""
+        """Return the texts of the space file and the study file, by file name."""
         return {"space.yaml": self._space(), "study.yaml": self._study()}
 
     def _space(self) -> str:

@@ -17,7 +17,7 @@ _LISTED = 4
 
 
 def files(asked: Beginning) -> dict[str, str]:
-    """Return the texts of the files of the study, by file name."""
+    """Return the texts of the files of a new study, by file name."""
     if asked.measuring == "table":
         asked = replace(asked, axes=tuple(map(_list_values, asked.axes)))
     written = {"space.yaml": _space(asked), "study.yaml": _study(asked)}

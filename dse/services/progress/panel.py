@@ -32,7 +32,7 @@ _OTHER_ROWS = 14
 
 
 class StudyPanel:
-    """Panel of one running study.
+    """Progress panel of one running study.
 
     ``above`` is the progress bar over several studies, if this study is one of a series.
     """
@@ -59,13 +59,13 @@ class StudyPanel:
         self.search: QuantityProgressBar | None = None
 
     def searched(self, done: int, total: int) -> None:
-        """Update the bar of an optimizer that searches all legal designs: ``done`` of ``total``."""
+        """Show how many of all legal designs an exhaustive search has evaluated."""
         if self.search is None:
             self.search = QuantityProgressBar("designs searched", total, 0, clock=self._clock)
         self.search.at(done, total)
 
     def look(self, *, finally_: bool = False) -> None:
-        """Process the trials that finished since the last call, and update the progress bars."""
+        """Process the trials that finished since the last call, and redraw the progress bars."""
         self.watch.catch_up(finally_=finally_)
         self.way.at(self._done)
         if self._above is not None and self.way.total:

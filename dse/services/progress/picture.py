@@ -24,7 +24,7 @@ _FINE, _STEEP = 2048, 64
 
 
 def picture(watch: ProgressTracker, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
-    """Yield a scatter plot, ``rows`` text lines high, and its legend.
+    """Yield the lines of a scatter plot of the front, ``rows`` lines high, and of its legend.
 
     Without feasible trials, it yields only a line of text that states so.
     """

@@ -22,7 +22,7 @@ _MEMORY_S = 3600.0
 
 
 class QuantityProgressBar:
-    """Progress bar with a count, the elapsed time and the estimated remaining time.
+    """Progress bar of a countable amount, with elapsed and estimated remaining time.
 
     ``total`` is ``None`` if the total amount is unknown.
     """
@@ -40,7 +40,7 @@ class QuantityProgressBar:
         (self._task,) = self._progress.tasks
 
     def at(self, done: float, total: float | None = None) -> None:
-        """Set the completed amount of the task and, if given, its total, and redraw the bar."""
+        """Set the completed amount and, if given, the total, and redraw the bar."""
         self.total = self.total if total is None else total
         self.done = done
         if done != self._task.completed:

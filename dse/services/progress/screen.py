@@ -51,7 +51,7 @@ class Screen(Protocol):
     """Interface of progress displays, which show one :class:`Content` at a time."""
 
     def show(self, content: Content) -> None:
-        """Display this content (panel and line) from now on, instead of any earlier content."""
+        """Display a content (panel and line) from now on, instead of any earlier content."""
 
     def tick(self) -> None:
         """Notify the display that a trial has finished; it must return fast."""
@@ -62,7 +62,7 @@ class Screen(Protocol):
     def close(self, *, wipe: bool = False) -> None:
         """End the display: leave its last state on the terminal or, with ``wipe``, erase it.
 
-        It may be called repeatedly.
+        The method may be called repeatedly.
         """
 
 

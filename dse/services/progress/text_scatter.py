@@ -53,10 +53,10 @@ _ASCII = _Ink("|", "+", "-", "o", ".")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Scatter plot in text of highlighted points (``bright``) drawn over other points (``faint``).
+    """Scatter plot in text characters: highlighted points drawn over other points.
 
-    Both are arrays of shape (n, 2) in the axes' units. The plot takes the available width of the
-    terminal and ``rows`` lines of text.
+    The points ``bright`` and ``faint`` are arrays of shape (n, 2) in the axes' units. The plot
+    takes the available width of the terminal and ``rows`` lines of text.
     """
 
     x: PlotAxis

@@ -41,13 +41,13 @@ def _unseen(_: Any) -> None:  # the progress reports of any kind of resource
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCatalogue(Generic[One, Facts, Seen]):
-    """Catalogue of the resources of one kind: finds, lists, installs and removes them.
+    """Catalogue of the resources of one kind (assets or environments), to install and remove.
 
     Args:
         kind: noun for messages, such as ``asset``.
         group: entry-point group in which plug-in packages register tables of their resources.
         folder: returns the folder that holds all resources of this kind.
-        place: returns the path of a resource, as its users need it.
+        place: returns the path by which programs use a resource.
         describe: returns the description of one resource.
         bring: installs a resource and reports progress; false if it was installed already.
         take: deletes a resource; false if it was not installed.

@@ -64,7 +64,7 @@ def draw(space: DesignSpace, count: int, seed: int, method: Method) -> Batch:
 
 
 def too_few(space: DesignSpace, found: int, count: int) -> str:
-    """Return the warning for a sample that is smaller than requested."""
+    """Return the warning for a sample that has fewer designs than requested."""
     tries = max((c.tries for c in space.legal.components if c.dropped), default=0)
     many = f" in {max(tries, 4 * count):,} draws" if tries else ""
     return f"only {found:,} of {count:,} designs were found{many}: the rules reject almost all"

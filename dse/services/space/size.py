@@ -29,7 +29,7 @@ def count_json(space: DesignSpace, file: str) -> Counted:
 def estimate_json(estimate: Estimate) -> EstimateFacts:
     """Return an estimate of the number of legal designs as JSON, with its confidence interval.
 
-    It includes an upper bound, and the number of random draws that the estimate is based on.
+    The JSON also has an upper bound, and the number of random draws of the estimate.
     """
     return {
         "designs": estimate.count,

@@ -51,7 +51,7 @@ def convert_space(
 
 
 def taken(text: str, file: str, origin: Origin | None = None) -> SpaceImport:
-    """Return the search space that another tool's JSON describes.
+    """Return the search space that a JSON file of another tool describes.
 
     Args:
         text: the JSON text.

@@ -15,7 +15,7 @@ from dse.report.text.space_words import design_text, entries, format_count, rule
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DesignExplanation:
-    """Explanation of whether the space has a legal design with given values of some parameters.
+    """Explanation of whether a space has a legal design with given values of some parameters.
 
     ``setting`` is how messages refer to a given value, such as the option ``--set``.
     """
@@ -29,7 +29,7 @@ class DesignExplanation:
     def of(
         space: DesignSpace, given: Mapping[str, Value], setting: str = "--set"
     ) -> DesignExplanation:
-        """Check whether the space has a legal design with these values.
+        """Check whether a space has a legal design with the given values; return the explanation.
 
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
@@ -52,7 +52,7 @@ class DesignExplanation:
         return "with these values" if self.given else "in the space"
 
     def json(self) -> Explained:
-        """Return the explanation as JSON; its ``legal`` is null if that could not be decided."""
+        """Return the explanation as JSON; ``legal`` is null if it could not be decided."""
         explanation = self.why
         return {
             "set": dict(self.given),

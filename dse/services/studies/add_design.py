@@ -26,7 +26,7 @@ def trial_with(trials: Trials, design: Design) -> int | None:
 
 
 def add_pending_design(study: StudyEngine, design: Design, known: Trials) -> int:
-    """Add the design as a pending trial of the study and return its number.
+    """Add a design to a study as a pending trial, and return the trial's number.
 
     Args:
         study: the study.

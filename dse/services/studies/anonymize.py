@@ -49,7 +49,7 @@ _FEW_PARTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Pseudonyms:
-    """Replacements of folder, user and host names in texts.
+    """Replacement of folder, user and host names in texts by pseudonyms, or back.
 
     Args:
         folders: pseudonym by folder (export), or folder by pseudonym (import).
@@ -67,7 +67,7 @@ class Pseudonyms:
 
     @cached_property
     def text(self) -> Callable[[str], str]:
-        """Function that replaces the names of folders and users in a string; cached."""
+        """Function that replaces the names of folders and users in a text; cached."""
         folders = [re.escape(one) for one in _longest_first(self.folders)]
         folders += [_HOMES] if self.homes else []
         users = "|".join(map(re.escape, self.users))
@@ -103,11 +103,11 @@ class Pseudonyms:
         return [self.value(one) for one in value] if isinstance(value, list | tuple) else value
 
     def fault(self, fault: Fault | None) -> Fault | None:
-        """Return a trial's fault (why it failed) with the names in its reason replaced."""
+        """Return a trial's failure reason with the names of folders, users and hosts replaced."""
         return None if fault is None else replace(fault, reason=self.in_output(fault.reason))
 
     def faults(self, trials: Trials) -> Trials:
-        """Return trials with the names in their faults replaced."""
+        """Return trials with the names in their failure reasons replaced."""
         return replace(trials, faults=objects([self.fault(one) for one in trials.faults]))
 
     def sheet(self, sheet: Sheet) -> Sheet:
@@ -152,7 +152,7 @@ class Pseudonyms:
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """Record of a study as an export reads it, without names of machines, users and folders."""
+    """Study record for an export, without names of machines, users and folders."""
 
     record: Portable
     names: Pseudonyms
@@ -164,7 +164,7 @@ class Named:
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        """Specification with which the study was begun."""
+        """Specification with which the study was created, names replaced."""
         return dict(self.names.value(self.record.spec))
 
     @cached_property

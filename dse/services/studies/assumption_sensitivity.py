@@ -26,7 +26,8 @@ def turn_assumptions(
 ) -> list[Judged]:
     """Run the study with each assumption at both ends of its interval, and test its claims there.
 
-    The claims (published results to reproduce) are returned, each with its results at these ends.
+    The claims (published results to reproduce) are returned, each with its results at both ends of
+    each interval.
 
     Args:
         study: the study with its assumptions at their stated values.

@@ -19,10 +19,10 @@ from dse.study.study_engine import StudyEngine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestDesigns:
-    """Designs that satisfy further limits: their front, or the best by one metric.
+    """Designs that satisfy limits added by the user: their front, or the best by one metric.
 
-    ``found`` has the study's limits and the further ones in its problem; it is empty if no finished
-    trial satisfies all of them. ``at`` are the further limits as written. ``best`` is the metric or
+    ``found`` has the study's limits and the added ones in its problem; it is empty if no finished
+    trial satisfies all of them. ``at`` are the added limits as written. ``best`` is the metric or
     formula by which the designs were selected; ``None`` for the front. ``value`` is the value of
     ``best`` for the designs of ``found``, in its unit. ``trials`` are all finished trials of the
     study, and ``proof`` is the proof of the study's front, as far as it covers the selection.
@@ -42,12 +42,11 @@ class BestDesigns:
 def find_best_designs(
     study: StudyEngine, at: Sequence[str] = (), best: str | None = None
 ) -> BestDesigns:
-    """Find the designs among all finished trials that are best under further limits.
+    """Find the best designs among all finished trials under limits added by the user.
 
-    Without ``best``, these are the feasible trials that satisfy the further limits and that no
-    other such trial dominates: a superset of the members of the study's front that satisfy them.
-    With ``best``, they are the feasible trials with the best value of it; of several trials with
-    this value, those that no other of them dominates in the objectives.
+    Without ``best``, the result is the Pareto front of the feasible trials that satisfy the added
+    limits. With ``best``, the result is the feasible trials with the best value of this metric or
+    formula; of several trials with this value, the non-dominated ones.
 
     Args:
         study: the study.

@@ -15,7 +15,7 @@ from dse.services.studies.recorded_preferences import Preferences
 
 
 def choice_json(study: str, preferences: Preferences, forgotten: Sequence[int] = ()) -> ChoiceFacts:
-    """Return the answers, the next question and the favourite as a JSON object.
+    """Return a user's answers, the next question and the favourite design as a JSON object.
 
     Args:
         study: the study's name.

@@ -50,10 +50,11 @@ class Turned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Claim (published result) of a study file, and ``ours``, its value computed from the trials.
+    """Claim (published result) of a study file, with the study's own value for it.
 
-    If ``ours`` cannot be computed, ``reason`` explains why. ``turned`` has the results of the claim
-    with assumptions of the study set to either end of their intervals.
+    ``ours`` is the value computed from the trials. If it cannot be computed, ``reason`` explains
+    why. ``turned`` has the results of the claim with assumptions of the study set to either end of
+    their intervals.
     """
 
     claim: Claim
@@ -92,7 +93,7 @@ class Judged:
 
 
 def claiming(path: Path) -> Plan:
-    """Load a study file, which has to state claims (results that its trials should show).
+    """Load a study file that must state claims (published results that its trials reproduce).
 
     Raises:
         SpecErrors: the file has mistakes.
@@ -112,7 +113,7 @@ def judged_claims(study: StudyEngine) -> list[Judged]:
 
 
 def build_open_claims(plan: Plan, reason: str) -> list[Judged]:
-    """Return the untested claims of a study that cannot be run, with ``reason`` as explanation."""
+    """Return the claims of a study that cannot be run as untested, with the reason."""
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 

@@ -37,7 +37,7 @@ def compress(
         output: folder to write, which is empty or missing.
         recipe: recipe for the layers in the decoder's blocks: ``format int4:group=128`` rounds to
             nearest, ``gptq int4:group=128`` uses calibration inputs.
-        others: recipe for the embeddings and the head; ``keep`` leaves them as they are.
+        others: recipe for the embeddings and the head; ``keep`` leaves these weights unchanged.
         data: file of calibration token ids, (sequences, tokens), such as ``tokens.npz``.
         rotation: ``hadamard``, or ``hadamard:7`` with a seed, folds a random rotation into the
             weights of a decoder before they are compressed.

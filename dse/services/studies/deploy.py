@@ -37,7 +37,7 @@ _LISTED = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRow:
-    """Bytes for one purpose: as the study's metric counts them, and in the file.
+    """Bytes for one purpose, such as weights: as the study's metric counts them, and in the file.
 
     ``study_bytes`` is ``None`` if the evaluator has no metric of the size.
     """
@@ -49,7 +49,7 @@ class SizeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Files of a deployed trial, and their size next to the size that the study measured.
+    """Files written for a deployed trial, with their sizes and the sizes that the study measured.
 
     Args:
         study: the study's name.
@@ -145,7 +145,7 @@ def _deploy_settings(
 
 
 def choose_trial(study: StudyEngine, number: int | None) -> Trial:
-    """Return the trial of this number; default: the front's only trial, or the favourite.
+    """Return the trial to deploy: by number, else the front's only trial or the favourite.
 
     Raises:
         StudyError: there is no such trial, the trial has no metrics, or no number is given and the

@@ -7,7 +7,7 @@ from dse.services.studies.deploy import Deployment
 
 
 def deployment_json(done: Deployment) -> DeployedTrial:
-    """Return the written files and their bytes by purpose as a JSON object."""
+    """Return a deployment's files and their bytes by purpose as a JSON object."""
     return {
         "study": done.study,
         "trial": done.trial.number,

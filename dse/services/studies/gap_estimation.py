@@ -22,9 +22,10 @@ from dse.system.credentials import private_environment
 
 
 def estimate_gap(study: StudyEngine, confidence: Quantity | None = None) -> RecordedGap:
-    """Estimate the gap after all finished trials of a study; nothing is recorded.
+    """Estimate the hypervolume gap after all finished trials of a study; record nothing.
 
-    It is the estimate that a run with ``budget: {gap: ...}`` records after the same trials.
+    The gap is the share of the hypervolume that the front may still miss. The result is the
+    estimate that a run with ``budget: {gap: ...}`` records after the same trials.
 
     Args:
         study: the study; its budget need not state a gap.

@@ -32,7 +32,7 @@ from dse.study.study_engine import StudyEngine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Program that runs a design: its name, its rules from settings to flags, and its files."""
+    """Program that runs a design, such as vLLM, with rules that turn settings into flags."""
 
     name: str
     rules: tuple[FlagRule, ...]
@@ -80,7 +80,7 @@ def express_settings(
 
 
 def write_settings(program: Program, made: LaunchSettings, file: Path) -> None:
-    """Write the flags to a file, after they were read back and found equal.
+    """Write the flags to a file, after a check that they read back equal.
 
     Raises:
         StudyError: the program reads no such file, or the file would give other settings.

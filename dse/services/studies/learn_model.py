@@ -24,10 +24,10 @@ def learn(
     options: Mapping[str, Any] | None = None,
     storage: str | Storage | None = None,
 ) -> LearningResult:
-    """Fit regressions to runs, and keep them in a file that ``{use: learned, file: ...}`` reads.
+    """Fit regressions to recorded runs, and write a file for the evaluator ``learned``.
 
-    The file holds the runs, the options and a digest as JSON, and no code; each study that uses it
-    fits the same regressions anew.
+    A study uses the file by ``{use: learned, file: ...}``. It holds the runs, the options and a
+    digest as JSON, and no code; each study that uses it fits the same regressions anew.
 
     Args:
         runs: a table, an exported study, a folder of such files, or the name of a stored study.

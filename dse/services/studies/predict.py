@@ -25,7 +25,7 @@ class PredictedMetric(NamedTuple):
 def predict_designs(
     study: StudyEngine, designs: Sequence[Design]
 ) -> list[dict[str, PredictedMetric]]:
-    """Return the predictions by metric of each design.
+    """Predict the metrics of designs by the study's surrogates; return them by metric.
 
     Args:
         study: the study, whose finished trials are the training data.

@@ -52,7 +52,7 @@ def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
 
 
 def columns_of(url: str, name: str) -> Columns:
-    """Return the losses, measurements and evaluation seconds of each finished trial, as arrays."""
+    """Return the loss, measurement count and evaluation seconds of each finished trial."""
     run = _run(StudyEngine.load(name, opened_storage(url)))
     return run.losses, run.measured, run.cost_s
 

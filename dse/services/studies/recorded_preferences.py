@@ -35,7 +35,7 @@ SURE = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Favourite:
-    """Design that the user is expected to like best, given the answers.
+    """Design that the user is expected to like best, given the answered comparisons.
 
     ``probability`` is the probability that the favourite loses at most one percent of utility to
     the user's best design.
@@ -94,7 +94,7 @@ class Preferences:
 
     @property
     def favourite(self) -> Favourite:
-        """Favourite of the user, given the answers so far."""
+        """Favourite of the user, given the comparisons answered so far."""
         belief = self.belief
         return Favourite(trial=self.trials[belief.favourite], probability=belief.confidence)
 

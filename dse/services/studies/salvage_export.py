@@ -32,7 +32,7 @@ def salvage_study(
     storage: str | Storage | None = None,
     with_machine: bool = False,
 ) -> Exported:
-    """Write every intact row of a study to a file, and report the rows that were left out.
+    """Export every intact row of a damaged study to a file, and report the rows left out.
 
     The report is also recorded in the exported study. Intact trials keep their order and are
     renumbered without gaps.

@@ -67,7 +67,7 @@ def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
 
 
 def ended_json(study: StudyEngine, reason: str) -> Ended:
-    """Return the result of a run of a study as JSON, with the reason why it ended.
+    """Return the result of a study's run as JSON, with the reason why it ended.
 
     Args:
         study: the study after the run.

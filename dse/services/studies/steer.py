@@ -19,10 +19,10 @@ FAVOURITE, FRONT = "favourite", "front"
 
 
 def steer(study: StudyEngine, toward: str) -> None:
-    """Record what the trials from now on search for; do nothing if it is recorded already.
+    """Record what the study's next trials search for, unless it is recorded already.
 
     In a search for the favourite, the study's optimizer gets the answers that are recorded now.
-    Later answers count only after a further call.
+    Later answers count only after another call.
 
     Args:
         study: the study.

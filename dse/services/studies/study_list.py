@@ -32,7 +32,7 @@ def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
 
 
 def forgettable(storage: Storage, name: str) -> Forgotten:
-    """Return what deleting a study would remove: its name and its number of trials.
+    """Return what deleting a study would remove: the name and the number of trials.
 
     Raises:
         StudyError: there is no such study.
@@ -44,7 +44,7 @@ def forgettable(storage: Storage, name: str) -> Forgotten:
 
 
 def summaries(storage: Storage) -> list[Summary]:
-    """Return a summary of each study: by the storage's own method if it has one, else computed."""
+    """Return a summary of each study of a storage, by the storage's own method if it has one."""
     if isinstance(storage, SupportsSummaries):
         return storage.summaries()
     return [_summary(storage, name) for name in storage.studies()]

@@ -147,9 +147,9 @@ def restore_study(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
-    """Trials from an external source: a table, or an Optuna study.
+    """Trials to import from an external source: a table, or an Optuna study.
 
-    ``found`` are the trials. ``source`` describes where they are from; the study records it.
+    ``found`` are the trials. ``source`` describes their origin, which the study records.
     """
 
     source: str
@@ -157,7 +157,7 @@ class Elsewhere:
 
     @staticmethod
     def of(source: str, file: Path, optuna: str | None = None) -> Elsewhere:
-        """Read the trials of a source.
+        """Read the trials of an external source.
 
         Args:
             source: a CSV table, an Optuna storage or its journal.
@@ -183,7 +183,7 @@ def begun_with(
     storage: str | Storage | None = None,
     trusted: bool = False,
 ) -> Imported:
-    """Create the study that a study file describes, with imported trials of an external source.
+    """Create the study that a study file describes, with imported trials.
 
     Args:
         elsewhere: the external trials and their source.

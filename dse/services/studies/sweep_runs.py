@@ -30,12 +30,12 @@ class Watching(Protocol):
         """Note that a trial of the study has finished."""
 
     def ended(self) -> None:
-        """Note that the study has ended, in this sweep or an earlier one."""
+        """Note that a study of the sweep has ended, in this sweep or an earlier one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepStudy:
-    """Study of a sweep: the problem of the sweep with one of its optimizers and seeds."""
+    """One study of a sweep: the problem with one of the optimizers and seeds."""
 
     asked: Callable[..., Plan]
     where: str
@@ -50,7 +50,7 @@ class SweepStudy:
         return f"{self.stem}.{self.optimizer.use.removeprefix(PYTHON)}.{self.seed}"
 
     def open(self) -> StudyEngine:
-        """Open the study; create it if it does not exist.
+        """Open the study of the sweep; create it if it does not exist.
 
         Raises:
             SpecErrors: the file has mistakes, or the optimizer does not fit the study.
@@ -86,7 +86,7 @@ class Sweep:
         name: str | None,
         storage: str | Storage | None,
     ) -> Sweep:
-        """Return the sweep over optimizers and seeds; the study's own optimizer keeps its options.
+        """Return the sweep over optimizers and seeds.
 
         Args:
             asked: returns the study's plan; called with the ``optimizer`` and ``seed`` that replace
@@ -159,7 +159,7 @@ class Sweep:
             watching.ended()
 
     def comparison(self) -> ComparisonResult:
-        """Compare the optimizers, each by its runs with all seeds.
+        """Compare the optimizers of the sweep, each by its runs with all seeds.
 
         If the study file states no reference point for the hypervolume, the worst value of each
         objective on the fronts of all runs together (their nadir) is used.

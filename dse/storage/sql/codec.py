@@ -46,7 +46,7 @@ def canonical(value: object) -> str:
 
 
 def in_order(value: object) -> str:
-    """Return a value as JSON text that keeps the order of the keys of objects.
+    """Return a value as JSON text in which objects keep the order of their keys.
 
     Raises:
         StorageError: the value cannot be represented in JSON.

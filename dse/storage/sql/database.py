@@ -63,8 +63,8 @@ _HINTS = (
 class Database:
     """SQL database, which is created or migrated to the present schema when it is opened.
 
-    Its connections are closed when the object is garbage-collected, as in notebooks that do not
-    call :meth:`close`.
+    Connections are closed when the object is garbage-collected, as in notebooks that do not call
+    :meth:`close`.
 
     Raises:
         StorageError: the database cannot be opened; the hint describes a fix.
@@ -103,8 +103,8 @@ class Database:
     def taking(self, study: str) -> Iterator[Connection]:
         """Open a write transaction that locks only the rows it changes, not the study.
 
-        SQLite has only one writer, so there the transaction locks the entire database. ``study`` is
-        named in error messages.
+        SQLite has only one writer: its transaction locks the entire database. ``study`` is named in
+        error messages.
         """
         writer = self._engine.execution_options(dse_writes=True)
         with self._translate_errors(study), writer.begin() as connection:

@@ -57,7 +57,7 @@ _FREE = {"state": State.PENDING.value, "worker": None, "begun_at": None}
 class SqlStorage:
     """Storage in an SQL database, which several processes and machines may share.
 
-    Every method is one transaction.
+    Every method runs as one transaction.
 
     Args:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or

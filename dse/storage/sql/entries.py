@@ -66,11 +66,11 @@ class RowKind(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns of the rows that :meth:`value` decodes, in order."""
+        """Names of the columns of the database rows that :meth:`value` decodes, in order."""
         return ("seq", *self.columns, *self.late, "sum")
 
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
-        """Append records of this kind to a study, and return the new number of such records.
+        """Append records to a study, and return the new number of such records.
 
         The number is keyed by the name of the column of the study's row that counts these records.
         """
@@ -101,7 +101,7 @@ class RowKind(Generic[T]):
         return [self.value(study.name, row) for row in rows]
 
     def put(self, connection: Connection, study: Any, seq: int, one: T) -> None:
-        """Replace the stored record of this kind with number ``seq`` in a study."""
+        """Replace one stored record of a study, the one with number ``seq``."""
         chosen = (self.table.c.study == study.id) & (self.table.c.seq == seq)
         connection.execute(update(self.table).where(chosen).values(self._row(study.id, seq, one)))
 
@@ -131,7 +131,7 @@ class RowKind(Generic[T]):
         return self.ways[name][0](value) if name in self.ways else value
 
     def value(self, study: str, row: Sequence[Any]) -> T:
-        """Decode a database row (number, columns, checksum) to the record that it stores.
+        """Decode a database row (number, columns, checksum) to a record, such as an event.
 
         Raises:
             StorageError: the checksum is wrong.
@@ -216,7 +216,7 @@ def asker_term(connection: Connection, study: Study) -> AskerTerm:
 
 
 def appoint(connection: Connection, study: Study, driver: int | None, term: int) -> None:
-    """Store the asker of a study (``None`` if there is none), and the number of its term."""
+    """Store which process may request designs for a study, and the number of its term."""
     connection.execute(delete(askers).where(askers.c.study == study.id))
     row = {"study": study.id, "term": term, "driver": driver}
     connection.execute(insert(askers).values(**row, sum=checksum(study.id, term, driver)))
@@ -232,7 +232,7 @@ def take(
     lost: Collection[int],
     below: int | None,
 ) -> dict[int, int | None]:
-    """Assign up to ``count`` trials to the driver, among trials that no living driver holds.
+    """Assign up to ``count`` trials that no live process holds to a driver (process).
 
     Rows that another transaction has locked are skipped, without waiting.
 
@@ -258,7 +258,7 @@ def take(
 
 
 def state(connection: Connection, study: Study) -> Queue:
-    """Return the state of the study's queue: its asker, and its numbers of trials and drivers."""
+    """Return the state of a study's queue: asker, and numbers of trials and drivers."""
     waiting, holders = connection.execute(
         select(func.count() - func.count(trials.c.worker), func.count(distinct(trials.c.worker)))
         .select_from(trials)

@@ -23,7 +23,7 @@ def check_database(connection: Connection) -> Iterator[str]:
 
 
 def check_tables(connection: Connection) -> Iterator[str]:
-    """Yield a description of each missing table and column."""
+    """Check the database schema; yield a description of each missing table and column."""
     looked = inspect(connection)
     there = set(looked.get_table_names())
     for table in metadata.sorted_tables:

@@ -215,9 +215,9 @@ def _mend(connection: Connection) -> str:
 
 
 def migrate(connection: Connection) -> None:
-    """Run the migrations from the database's schema version to the present one.
+    """Migrate the database from its schema version to the present one.
 
-    They run in the caller's transaction.
+    The migrations run in the caller's transaction.
     """
     for step in STEPS[version(connection) :]:
         for deed in step:

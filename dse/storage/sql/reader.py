@@ -49,7 +49,7 @@ Row = Sequence[Any]
 
 
 def refuse(damage: Damage) -> NoReturn:
-    """Raise a StorageError for the damage; used as ``on_damage`` where no row may be skipped."""
+    """Raise a StorageError for a damaged row; used where no row may be skipped."""
     raise build_damage_error(damage.study, damage_words(damage))
 
 

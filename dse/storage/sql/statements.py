@@ -41,7 +41,7 @@ _SHOWN = 8
 
 
 def names(connection: Connection) -> list[str]:
-    """Return the names of all studies by creation; ``#ID`` for one with a damaged name."""
+    """Return the names of all studies by creation; ``#ID`` for a study with a damaged name."""
     found = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
     return [name_of(number, name) for number, name in found]
 
@@ -128,7 +128,7 @@ def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> No
 
 
 def put(connection: Connection, study: Study, new: Sequence[Mapping[str, Any]]) -> None:
-    """Insert the rows of new trials into their table."""
+    """Insert rows of new trials of a study into the table of trials."""
     if new:
         connection.execute(insert(trials), [{"study": study.id, **row} for row in new])
 
@@ -144,7 +144,7 @@ def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any
 def move(
     connection: Connection, study: Study, standing: Iterable[TrialStateRow], **values: Any
 ) -> None:
-    """Set columns of all given unfinished trials to the same values, and update their checksums."""
+    """Set some columns of unfinished trials to the same values, and update their checksums."""
     moved = (one._replace(**values) for one in standing)
     change(connection, study, [{"of": one.number, **one.columns()} for one in moved])
 
@@ -159,9 +159,10 @@ def lock_held_trials(connection: Connection, study: Study, driver: int) -> list[
 def standing(
     connection: Connection, study: Study, numbers: Iterable[int]
 ) -> dict[int, tuple[TrialStateRow, bool]]:
-    """Return the state of each trial and whether it is finished, in the order of the numbers.
+    """Return the state of each trial of a study and whether it is finished, and lock the rows.
 
-    The rows are locked until the transaction ends, since ``take`` does not use the study's lock.
+    The result is in the order of the given numbers. The rows are locked until the transaction ends,
+    since ``take`` does not use the study's lock.
 
     Raises:
         StudyError: a number is unknown.
@@ -197,7 +198,7 @@ def fetch_by_number(connection: Connection, study: Study, numbers: Iterable[int]
 
 
 def everything(connection: Connection, study: Study) -> Trials:
-    """Return all trials by number; finished trials are read from compressed pages, if written.
+    """Return all trials of a study, by number; finished ones from compressed pages, if written.
 
     Raises:
         StorageError: a trial is damaged or missing.

@@ -66,7 +66,7 @@ def read_pages(connection: Connection, study: int) -> Iterator[Trials]:
 
 
 def pack(trials: Trials) -> bytes:
-    """Return trials as a compressed archive of NumPy arrays; texts are arrays of bytes."""
+    """Pack trials into a compressed archive of NumPy arrays; texts are arrays of bytes."""
     file = BytesIO()
     lines = {
         "designs": [_line(held) for held in trials.designs],
@@ -81,7 +81,7 @@ def pack(trials: Trials) -> bytes:
 
 
 def unpack_trials(content: bytes) -> Trials:
-    """Return the trials in an archive that :func:`pack` made.
+    """Return the trials in an archive that :func:`pack` wrote.
 
     Invalid content raises one of the errors in ``_BAD``.
     """

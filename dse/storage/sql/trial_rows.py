@@ -52,7 +52,7 @@ class TrialStateRow(NamedTuple):
     begun_at: float | None = None
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns that can change, by name, with the new checksum."""
+        """Return the columns of a trial's row that can change, by name, with the new checksum."""
         ended = (self.state, NOTHING, NOTHING, None, 0.0, 0, self.attempts, self.worker, None)
         return {
             "state": self.state,
@@ -63,7 +63,7 @@ class TrialStateRow(NamedTuple):
         }
 
     def ended(self, outcome: Outcome, *, seq: int, worker: int | None) -> dict[str, Any]:
-        """Return the columns that change when the trial finishes, by name.
+        """Return the columns that change when a trial finishes, by name.
 
         Args:
             outcome: the outcome of the trial.

@@ -20,10 +20,10 @@ available measurement shows that.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Ranks of n collective operations, and the links between them; every field is (n,).
+    """Group of ranks that take part in a collective, and the links between them, for n designs.
 
-    ``near`` fields describe links within a node, ``far`` fields one rank's share of the links
-    between nodes.
+    Every field is (n,). ``near`` fields describe links within a node, ``far`` fields one rank's
+    share of the links between nodes.
     """
 
     inside: Floats
@@ -44,13 +44,13 @@ class Group:
 
     @property
     def stepped_s(self) -> Floats:
-        """Latency [s] of one traversal of a node's ranks; 0 where a node has one rank."""
+        """Latency [s] of one traversal of all ranks of a node; 0 where a node has one rank."""
         return np.where(self.inside > 1.0, self.near_latency_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Time of n collective operations, split into additive parts; every field is (n,)."""
+    """Time of n collective operations, split into latency and transfers; every field is (n,)."""
 
     latency_s: Floats
     near_s: Floats
@@ -64,7 +64,7 @@ class Took:
 
 
 def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Return the time of a collective operation over parallel rings, one per rank of a node.
+    """Return the time of a collective over parallel rings, each through one rank of every node.
 
     The latency is one traversal inside every node plus ``nodes - 1`` steps between nodes (twice as
     many steps for an all-reduce). All links carry the same traffic, so the slowest sets the time.
@@ -106,9 +106,9 @@ def tree(collective: Collective, size_bytes: Floats, group: Group) -> Took:
 
 
 def hierarchical(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """Return the time of a collective that runs within nodes, between them, and within again.
+    """Return the time of a hierarchical collective: within nodes, between nodes, within nodes.
 
-    Between nodes each rank exchanges its own part of the array, by the faster of ring and tree. An
+    Between nodes each rank exchanges its own share of the array, by the faster of ring and tree. An
     all-to-all first gathers, within a node, the data for each other node, and sends it to that node
     in one message.
 

@@ -20,7 +20,7 @@ from dse_evaluators.fits import Fit, fits_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipCalibration:
-    """Roofline constants of a device in one format: medians over software stacks.
+    """Roofline constants of a device in one number format: medians over software stacks.
 
     ``heldout_median`` is the median of the stacks' held-out errors.
     """
@@ -74,7 +74,7 @@ USUAL: Mapping[str, ChipCalibration] = {
 
 
 def chips_of(device: str | Device) -> dict[str, Chip]:
-    """Return the GEMM rates of a device in each of FORMATS that it supports.
+    """Return the GEMM rates of a device in each number format that it supports.
 
     Args:
         device: a name of ``devices.csv``, or figures that differ from those of the named device.

@@ -28,9 +28,9 @@ MOST_CHOICES = 256
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Evaluators of all combinations of options that were given as lists, by their names.
+    """Evaluators of all combinations of options for which a study lists several values.
 
-    ``names`` are the values of each such option as the space names them: a built-in name, or the
+    ``names`` are the values of each listed option as the space names them: a built-in name, or the
     name of the user's model or system.
     """
 
@@ -44,7 +44,7 @@ class Choices:
 
     @property
     def readings(self) -> Readings:
-        """Inputs of the combinations, and the inputs that choose a combination.
+        """Inputs of all combinations, with the inputs that choose a combination.
 
         A categorical input may have every value that one of the combinations accepts.
         """
@@ -62,13 +62,13 @@ class Choices:
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """Metrics that every combination provides."""
+        """Metrics that every combination of options provides."""
         shared = set.intersection(*(set(part.provides) for part in self.parts.values()))
         return {name: metric for name, metric in self.first.provides.items() if name in shared}
 
     @property
     def absent_metrics(self) -> dict[str, tuple[str, str]]:
-        """Reason and remedy for each metric that some combination does not provide."""
+        """Why some combinations of options do not provide a metric, and a remedy, by metric."""
         found: dict[str, tuple[str, str]] = {}
         for part in self.parts.values():
             found = {**absent_metrics(part), **found}
@@ -76,7 +76,7 @@ class Choices:
 
     @property
     def version(self) -> str:
-        """Versions of all combinations, each once."""
+        """Versions of the evaluators of all combinations, each once."""
         return "+".join(dict.fromkeys(part.version for part in self.parts.values()))
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
@@ -122,7 +122,7 @@ class Choices:
         return gather_parts(len(batch), self.metrics, parts)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
-        """Return the errors of the metrics of n designs, by metric, each by its combination."""
+        """Return the model errors of n designs by metric, each from its combination's evaluator."""
         parts = []
         for key, rows in groups(batch, dict.fromkeys(self.names, "")):
             part = self.parts[key]
@@ -163,9 +163,9 @@ def _values(one: Reading) -> Collection[Value]:
 
 
 def choices_of(evaluator: DeclaredEvaluator, labels: Labels) -> Choices | None:
-    """Return the evaluators of all combinations of options given as lists, or ``None``.
+    """Return the evaluators of all combinations of listed options; ``None`` without lists.
 
-    The result is ``None`` if no option is given as a list.
+    An option is listed if the study gives a list of values for it.
 
     Args:
         evaluator: an evaluator whose other options are set.

@@ -33,7 +33,7 @@ _SMALL_BYTES, _LARGE_BYTES = 1 << 16, 1 << 26
 
 
 def calibrate_collectives(path: Path, like: str) -> CalibrationResult:
-    """Fit the constants of a system's collectives within a node.
+    """Fit latency and bandwidth of a system's collectives within a node to measurements.
 
     Each series, the times of one collective among one number of ranks, is fitted by itself. Its
     error is measured on every second size, by constants fitted to the other sizes; the constants of
@@ -93,7 +93,7 @@ def judge_held_out(
     took_s: Floats,
     shipped: CollectiveConstants,
 ) -> CalibrationError:
-    """Return the error on every second size, by constants fitted to the other sizes.
+    """Return the error of fitted constants on every second size, which the fit left out.
 
     Args:
         collective: the collective.
@@ -120,14 +120,16 @@ def judge_held_out(
 
 
 def split_sizes(count: int) -> Mask:
-    """Return the mask of the sizes that are fitted, (count,); the other sizes are held out."""
+    """Return the mask of the sizes to fit, (count,); the other sizes are held out."""
     return np.arange(count) % 2 == 0
 
 
 def fit_constants(
     collective: Collective, ranks: int, sizes: Floats, took_s: Floats, *, piped: bool = True
 ) -> CollectiveConstants:
-    """Return the constants with the least errors of the logarithms of times; outliers weigh less.
+    """Return latency, bandwidth and pipelining that fit measured times of a collective.
+
+    The errors of the times' logarithms are minimized; outliers weigh less.
 
     Args:
         collective: the collective.

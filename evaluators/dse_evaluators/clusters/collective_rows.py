@@ -37,7 +37,7 @@ _LINE = re.compile(r"^\s*(?:\[\d+(?:,\d+)?\](?:<\w+>:?)?)?\s?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCollective:
-    """A measured collective: its place in the file, ranks, nodes, array [B] and time [s]."""
+    """Measured collective: line in the file, number of ranks and nodes, array [B] and time [s]."""
 
     where: str
     collective: Collective
@@ -48,10 +48,10 @@ class MeasuredCollective:
 
 
 def read_measured_collectives(path: Path) -> list[MeasuredCollective]:
-    """Return the collectives of a file: the printed output of NCCL's tests, or CSV.
+    """Read measured collectives from a file: the printed output of NCCL's tests, or CSV.
 
-    A file may have the output of several programs, one after another. Of the
-    two times that they print, the time of the out-of-place operation is taken. The CSV columns are
+    A file may have the output of several programs, one after another. Of the in-place and
+    out-of-place times that NCCL's tests print, the latter is taken. The CSV columns are
     ``collective``, ``ranks``, ``size_bytes``, a time with its unit such as ``time_us``, and
     optionally ``nodes``.
 

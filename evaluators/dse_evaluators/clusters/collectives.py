@@ -60,7 +60,7 @@ class ConstantColumns:
         )
 
     def take(self, ranks: Floats) -> ConstantColumns:
-        """Return the constants for each number of ranks, (n,)."""
+        """Return the constants of a collective for each number of ranks, (n,)."""
         places = ranks.astype(np.intp)
         return ConstantColumns(
             latency_s=self.latency_s[places],
@@ -71,7 +71,7 @@ class ConstantColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveCalibration:
-    """Fitted constants of a collective, with the array sizes used for fit and validation."""
+    """Fitted constants of a collective, with the array sizes of the fit and of its validation."""
 
     constants: CollectiveConstants
     fitted_bytes: tuple[int, ...]
@@ -114,7 +114,10 @@ def seconds(
 
 @cache
 def calibrations() -> Mapping[tuple[str, Collective, int], CollectiveCalibration]:
-    """Return the constants fitted within one node, by fabric, collective and number of ranks."""
+    """Return the fitted constants of collectives within one node.
+
+    They are keyed by fabric, collective and number of ranks.
+    """
     return {
         (row["fabric"], _collective(row["collective"]), int(row["ranks"])): CollectiveCalibration(
             constants=record_of(row, CollectiveConstants),

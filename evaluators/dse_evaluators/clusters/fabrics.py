@@ -26,7 +26,7 @@ _LINKS_OF_AN_AXIS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmeasuredFabric:
-    """Fabric without measurements, for up to ``ranks`` ranks.
+    """Interconnect within a node without measurements, for up to ``ranks`` ranks.
 
     A fabric of kind ``like`` is the fabric named ``like`` with its bandwidth times ``bytes_per_s``.
     In a ``torus``, ``bytes_per_s`` is the rate of one link in one direction, and ``axis_devices``
@@ -44,7 +44,7 @@ class UnmeasuredFabric:
     source: str
 
     def constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
-        """Return latency and bandwidth of a collective on this fabric."""
+        """Return latency and bandwidth of a collective on the unmeasured fabric."""
         if self.kind == "like":
             known = within(self.like, collective, ranks)
             return replace(known, bytes_per_s=self.bytes_per_s * known.bytes_per_s)
@@ -82,7 +82,7 @@ class UnmeasuredFabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFabric:
-    """Fabric of a user, with the constants that were fitted to its collectives.
+    """Interconnect that a user has measured, with constants fitted to its collectives.
 
     Args:
         name: name of the fabric, for messages.
@@ -102,10 +102,11 @@ class MeasuredFabric:
         return "measured"
 
     def constants(self, collective: Collective, ranks: int) -> CollectiveConstants:
-        """Return the constants for the smallest measured rank count of at least ``ranks``.
+        """Return the constants of a collective among a number of ranks.
 
-        If all measured rank counts are smaller, return the constants of the largest. A collective
-        that was not measured has the constants of the fabric named by ``like``.
+        The constants are those of the smallest measured number of ranks that is at least ``ranks``,
+        else of the largest. A collective that was not measured has the constants of the fabric
+        named by ``like``.
         """
         known = sorted(count for one, count in self.measured if one == collective)
         if not known:
@@ -114,7 +115,7 @@ class MeasuredFabric:
         return self.measured[collective, count]
 
     def has_measurement(self, collective: Collective) -> bool:
-        """Return whether a collective was measured on this fabric."""
+        """Return whether a collective was measured on the fabric."""
         return any(one == collective for one, _ in self.measured)
 
 
@@ -138,7 +139,7 @@ def within(fabric: str, collective: Collective, ranks: int) -> CollectiveConstan
 
 
 def is_measured(fabric: str, collective: Collective) -> bool:
-    """Return whether a collective was measured on a fabric, or on the one its ``like`` names."""
+    """Return whether a collective was measured on a fabric, or on the fabric that it resembles."""
     rows = _fabrics().get(fabric, ())
     if rows:
         return all(row.kind == "like" and is_measured(row.like, collective) for row in rows)

@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFormat:
-    """Columns of measured rows.
+    """Columns of a table of measured serving or training times.
 
     Args:
         time: name of the measured time, to which its unit is appended: ``tpot`` as ``tpot_ms``.
@@ -49,7 +49,7 @@ class RowFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRow:
-    """A measured service or training step: its place in the file, its design and its time."""
+    """Measured time of a service or training step, with its design and its line in the file."""
 
     where: str
     model: str
@@ -59,10 +59,11 @@ class MeasuredRow:
 
 
 def read_measured_rows(path: Path, form: RowFormat) -> list[MeasuredRow]:
-    """Return the rows of a CSV file, or of the results of ``vllm bench serve --save-result``.
+    """Read measurements from a CSV file or from results of ``vllm bench serve``.
 
-    A file whose content is JSON is read as results. A result needs its model, its parallel degrees
-    and its formats, which ``--metadata model=llama3-8b tp=1 weight_format=bf16`` writes.
+    A file whose content is JSON is read as results of ``--save-result``. A result needs its model,
+    its parallel degrees and its formats, which ``--metadata model=llama3-8b tp=1
+    weight_format=bf16`` writes.
 
     Args:
         path: the file.

@@ -44,7 +44,7 @@ def change_fabric(base: System, value: object) -> dict[str, Any]:
 
 
 def count_of(name: str, value: Any) -> int:
-    """Return a number of devices, nodes or adapters that a user states, after checking it.
+    """Check and return a number of devices, nodes or adapters that a user states.
 
     Raises:
         SpecError: the value is not a whole number from 1.

@@ -21,9 +21,9 @@ class Rule(NamedTuple):
 
 
 def find_rule_faults(rule: Rule, among: Mask) -> dict[int, Fault]:
-    """Return a fault for each design of the mask ``among`` that violates a rule, by index.
+    """Return, by design, the reason of infeasibility where a constraint is violated.
 
-    Designs with equal values of both numbers in the message share one fault object.
+    Only designs in the mask ``among`` are checked.
     """
     rows = np.flatnonzero(rule.broken & among)
     # Both numbers in one complex number, so that one sort finds equal pairs.

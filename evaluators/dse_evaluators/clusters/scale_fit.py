@@ -74,9 +74,9 @@ def fit_scales(
 ) -> ScaleFit:
     """Fit factors of the constants of a device to measured rows, by robust least squares.
 
-    The residual, its scale and the prior are the same as in :mod:`.roofline_fit`, which fits the
-    constants to single products; the prior's mode is the shipped constants. Constants that the rows
-    do not determine stay at this mode.
+    The residual, the scale of residuals and the prior are the same as in :mod:`.roofline_fit`,
+    which fits the constants to single products; the prior's mode is the shipped constants.
+    Constants that the rows do not determine stay at this mode.
 
     Args:
         rows: the measured rows.

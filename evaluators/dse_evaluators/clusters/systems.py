@@ -23,7 +23,7 @@ FITS = Path(__file__).with_name("networks.fits.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterNodeNetwork:
-    """Adapters of a node, with the one-way rates and latencies that software reaches.
+    """Network adapters of a node, with the one-way rates and latencies that software reaches.
 
     ``latency_s`` is the latency of one step between two nodes, ``message_s`` the gap between two
     messages of one adapter. ``checked`` is ``fitted`` (to measurements), ``scaled`` (from a fitted
@@ -72,7 +72,7 @@ def networks() -> Mapping[str, InterNodeNetwork]:
 
 
 def network_of(name: str) -> InterNodeNetwork:
-    """Return the network of a name.
+    """Return the network between nodes with this name.
 
     Raises:
         SpecError: the name is unknown; the hint is the nearest name.
@@ -130,12 +130,12 @@ class System:
 
     @property
     def sheet(self) -> Device:
-        """Data-sheet figures of the device."""
+        """Data-sheet figures of the system's device."""
         return self.own_device or device_of(self.device)
 
     @property
     def checked(self) -> tuple[str, str]:
-        """Origin of the communication constants, such as measured, in a node and between nodes."""
+        """Origin of the communication constants within and between nodes, such as ``measured``."""
         if self.own_fabric is not None:
             return self.own_fabric.checked, self.network.checked
         return fabrics.get_check_status(self.fabric), self.network.checked
@@ -147,7 +147,7 @@ class System:
         return fabrics.within(self.fabric, collective, ranks)
 
     def between(self) -> CollectiveConstants:
-        """Return latency and bandwidth of a message between nodes if every device sends one."""
+        """Latency and bandwidth of a message between nodes if every device sends one."""
         return CollectiveConstants(
             latency_s=self.network.latency_s,
             bytes_per_s=float(self.network.message_share(self.node_devices)),

@@ -35,7 +35,7 @@ class Upkeep:
 
     Args:
         device: a name of ``devices.csv``.
-        system: name of its cluster, for messages; empty if none is named.
+        system: name of the device's cluster, for messages; empty if none is named.
         price_per_hour: US dollars per device; by default the price in :data:`PRICES_PER_HOUR`.
         grid: a name of :data:`~dse_evaluators.carbon.grids.GRIDS`.
         pue: power usage effectiveness: power of the building over that of its computers.
@@ -68,7 +68,7 @@ class Upkeep:
 
     @property
     def lacks_price(self) -> tuple[str, str]:
-        """Message for a device without a price, and an example of the option ``price_per_hour``."""
+        """Error message for a device without a price, with an example of ``price_per_hour``."""
         name = self.system or self.device
         reason = f"no price is known for {name}"
         return reason, f"price_per_hour: {{{name}: 4.50}}, in dollars per device"

@@ -66,7 +66,7 @@ class RuleWriter:
             yield text
 
     def text(self, rule: Expression) -> str:
-        """Return the rule as a single text.
+        """Return a rule of the space as a single formula text.
 
         Raises:
             SpecError: the rule cannot be expressed as a text, or is too long for one.

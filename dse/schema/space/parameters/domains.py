@@ -41,7 +41,7 @@ class DomainReader(Protocol):
         ...
 
     def word(self, value: Scalar) -> Scalar:
-        """Return the value of the argument of this name; any other value stays unchanged."""
+        """Return the value of the argument named ``value``; any other value stays unchanged."""
         ...
 
     def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:

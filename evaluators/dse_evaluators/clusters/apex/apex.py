@@ -86,7 +86,7 @@ class Apex(
 ):
     """Makespan, latencies and energy of a parallel plan that serves a request trace.
 
-    ``makespan`` is the time until the last request is answered; its parts are those of the
+    ``makespan`` is the time until the last request is answered; its breakdown is that of the
     data-parallel copy that ends last. ``tpot`` is the mean over all tokens after a request's first,
     ``tpot_counted`` over all tokens, as vLLM's counters define it, ``tpot_p95`` the 95th percentile
     of the requests' own means; ``ttft`` runs from a request's arrival at the server. ``attainment``

@@ -46,7 +46,7 @@ class Cluster(NamedTuple):
 
 
 class Unmet(NamedTuple):
-    """Violated constraint of a plan: two numbers, and a template of the reason.
+    """Constraint that a serving plan violates: two numbers, and a template of the reason.
 
     ``reason`` may contain ``first``, ``second`` and their difference ``over``.
     """
@@ -63,11 +63,11 @@ class Unmet(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApexPlan:
-    """Layout of a model on a cluster, and its number formats.
+    """Parallel layout of a language model on a cluster, and its number formats.
 
     ``dp`` data-parallel copies have ``pp`` pipeline stages each. A stage has ``attn_replicas`` of
-    the attention, which share its devices evenly, and ``ffn_replicas`` of the feed-forward part.
-    With ``by_experts`` a device holds whole experts instead of some columns of each.
+    the attention, which share its devices evenly, and ``ffn_replicas`` of the feed-forward network
+    (FFN). With ``by_experts`` a device holds whole experts instead of some columns of each.
 
     Source:
         Lin et al.: APEX: An Extensible and Dynamism-Aware Simulator for Automated Parallel
@@ -132,7 +132,7 @@ class ApexPlan:
 
     @property
     def whole_experts(self) -> int:
-        """Number of experts on the device with the most, if experts are not split."""
+        """Number of experts on the device with the most, if experts are not split over devices."""
         return math.ceil(self.model.experts / self.ffn_devices)
 
     @property
@@ -153,7 +153,10 @@ class ApexPlan:
 
 
 def unmet(plan: ApexPlan, longest: int) -> Unmet | None:
-    """Return the first constraint that a plan violates: layout, heads and experts, then memory."""
+    """Return the first constraint that a serving plan violates; ``None`` if it is feasible.
+
+    The order is: layout, heads and experts, memory.
+    """
     for rules in (_layout, _sharing, _memory):
         for rule in rules(plan):
             return rule

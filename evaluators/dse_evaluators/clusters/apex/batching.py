@@ -13,7 +13,7 @@ from dse_evaluators.clusters.apex.stage import Fixed, PipelineStage
 
 
 class Line(NamedTuple):
-    """Step times, linear in the step, of one lane: one micro-batch on one attention replica.
+    """Step times of one micro-batch on one attention replica (a lane), linear in the step.
 
     While the lane's sequences stay the same, step j takes ``start_s + j * slope_s`` in one pipeline
     stage.
@@ -25,12 +25,12 @@ class Line(NamedTuple):
     host_s: float
 
     def sum_s(self, before: int, steps: int) -> float:
-        """Return the total seconds of ``steps`` steps after the first ``before`` ones."""
+        """Return the total seconds of ``steps`` decode steps after the first ``before`` ones."""
         return steps * (self.start_s + self.slope_s * (before + 0.5 * (steps + 1)))
 
 
 class Costs:
-    """Coefficients of a pipeline stage's time, computed once for all data-parallel copies."""
+    """Coefficients of a pipeline stage's step time, computed once for all data-parallel copies."""
 
     __slots__ = ("cached_s", "fixed", "sequence_s", "squared_s", "stages")
 
@@ -42,10 +42,10 @@ class Costs:
         self.fixed = cache(stage.fixed)
 
     def line(self, lane: Lane, begun: Begun, fixed: Fixed) -> Line:
-        """Return the times of a lane's next steps in one pipeline stage, linear in the step.
+        """Return the times of the next steps of a lane in one pipeline stage, linear in the step.
 
-        ``fixed`` is the part of the time that does not depend on the KV cache; it is equal for all
-        lanes of a micro-batch.
+        A lane is one micro-batch on one attention replica. ``fixed`` is the time that does not
+        depend on the KV cache; it is equal for all lanes of a micro-batch.
         """
         host_s = self.sequence_s * lane.texts
         slope_s = self.cached_s * begun.writing
@@ -55,9 +55,10 @@ class Costs:
 
 
 class Piece(NamedTuple):
-    """Sequence of ``steps`` steps in which the lane with the times ``line`` is the slowest.
+    """Sequence of ``steps`` steps in which the same lane (one micro-batch) is the slowest.
 
-    ``before`` is the number of steps before them since the last event.
+    ``line`` are the times of that lane; ``before`` is the number of earlier steps since the last
+    event.
     """
 
     line: Line

@@ -14,9 +14,9 @@ MOST_NEW_TOKENS = 65_536
 
 
 class LaneLimits(NamedTuple):
-    """Limits of a lane: cached tokens, sequences, and new tokens per step.
+    """Limits of one micro-batch on one attention replica (a lane).
 
-    A lane is one micro-batch on one attention replica.
+    They are the most cached tokens, sequences, and new tokens per step.
     """
 
     capacity: int
@@ -26,7 +26,7 @@ class LaneLimits(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Work of one step of a lane: sequences in decode, and prompt tokens in prefill."""
+    """Work of one step: sequences in decode, and prompt tokens in prefill."""
 
     writing: int
     prompts: int
@@ -83,11 +83,11 @@ class Lane:
 
     @property
     def texts(self) -> int:
-        """Number of sequences of the lane that are running."""
+        """Number of running sequences of the lane (one micro-batch on one attention replica)."""
         return len(self._ends)
 
     def begin(self, clock_s: float) -> Begun:
-        """Begin the next step: preempt, resume and admit sequences; return the step's work."""
+        """Begin the next step of a lane: preempt, resume and admit sequences; return its work."""
         self.fresh = []
         limits, running = self._limits, len(self._ends)
         calm = not self._stopped and self.next_s > clock_s
@@ -114,14 +114,14 @@ class Lane:
         return Begun(writing, prompts, squares)
 
     def steps(self) -> int:
-        """Return the number of steps, with this one, until some sequence ends or is preempted."""
+        """Return the number of steps until some sequence of the lane ends or is preempted."""
         while self._ends.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         room = 1 + (self._limits.capacity - self.cached) // len(self._ends)
         return min(self._heap[0][0] - self._step, room)
 
     def advance(self, steps: int, clock_s: float) -> None:
-        """Complete ``steps`` steps, the last of which ends at ``clock_s``."""
+        """Complete ``steps`` steps of a lane, the last of which ends at ``clock_s``."""
         self.cached += (steps - 1) * len(self._ends)
         self._step += steps
         for text in self.fresh:

@@ -36,7 +36,7 @@ class DvfsDevice:
 
     @staticmethod
     def of(device: Device) -> DvfsDevice:
-        """Return a device with its highest clock.
+        """Return a device with dynamic voltage and frequency scaling, at its highest clock.
 
         Raises:
             SpecError: the clock of the device, or its fabric within a node, is not listed.
@@ -57,7 +57,7 @@ class DvfsDevice:
         return power_of(self.device, "bf16").idle_w
 
     def rates(self, clock_hz: float) -> DeviceRates:
-        """Return the peak rates at a clock; GEMMs scale with the clock, memory less."""
+        """Return a device's peak rates at a clock; GEMMs scale with the clock, memory less."""
         share = clock_hz / self.highest_hz
         memory = min(1.0, _MEMORY_LEAST + _MEMORY_SLOPE * share)
         return DeviceRates(

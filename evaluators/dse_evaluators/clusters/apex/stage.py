@@ -23,7 +23,7 @@ _WORD = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApexFabric:
-    """Links within a node (measured, or of a given latency and rate) and between nodes.
+    """Links of a cluster: within a node (measured, or of a given latency and rate), and between.
 
     ``within`` names a fabric of ``collectives.csv``; ``override`` replaces it unless it is None.
     """
@@ -83,14 +83,14 @@ JUDGED_TEXTS = 25
 
 
 class DeviceRates(NamedTuple):
-    """Peak rates of a device at a clock: FLOP/s and bytes/s."""
+    """Peak rates of a device at a clock: operations in FLOP/s and memory in bytes/s."""
 
     flops_per_s: float
     bytes_per_s: float
 
 
 class Fixed(NamedTuple):
-    """Time of a pipeline stage that does not depend on the KV cache, split by cause [s]."""
+    """Seconds of a pipeline stage that do not depend on the KV cache, split by cause."""
 
     products_s: float
     collectives_s: float
@@ -103,7 +103,7 @@ class Fixed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStage:
-    """Pipeline stage of a plan on its devices: roofline, measured links, host overhead.
+    """Time model of a pipeline stage: roofline, measured links and host overhead.
 
     Source:
         Williams, Waterman, Patterson: Roofline, 2009; Shoeybi et al.: Megatron-LM, 2019, section 3
@@ -118,12 +118,12 @@ class PipelineStage:
 
     @property
     def cached_s(self) -> float:
-        """Time to read the KV cache of one token in all layers of the stage."""
+        """Seconds to read the KV cache of one token in all layers of the pipeline stage."""
         return self.plan.layers * self.plan.token_bytes / self._bytes_per_s
 
     @property
     def squared_s(self) -> float:
-        """Attention time of a prompt in this stage divided by its squared length.
+        """Attention seconds of a prompt in the pipeline stage, per squared token count.
 
         Attention is causal, so that half of the query-key pairs count.
         """
@@ -132,7 +132,7 @@ class PipelineStage:
         return flops / (self.efficiency.attention * self.rates.flops_per_s)
 
     def fixed(self, most: int, total: int) -> Fixed:
-        """Return the time of ``total`` new tokens in a stage, without reads of the KV cache.
+        """Return the seconds of ``total`` new tokens in a stage, without reads of the KV cache.
 
         The tokens are those of a micro-batch; ``most`` of them are in the attention replica with
         the most.

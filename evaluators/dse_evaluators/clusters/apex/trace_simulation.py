@@ -16,7 +16,10 @@ from dse_evaluators.clusters.apex.traces import TraceRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApexResult:
-    """Latencies of r simulated requests, and the time by cause of the copy that ends last."""
+    """Latencies of r simulated requests, and a breakdown of the makespan by cause.
+
+    The breakdown is that of the data-parallel copy that ends last.
+    """
 
     makespan_s: float
     slowest: TimeBreakdown

@@ -21,7 +21,7 @@ _MOST_REQUESTS = 1_000_000
 
 
 class TraceRequest(NamedTuple):
-    """Request of a trace; lengths are in tokens."""
+    """Request of a trace: its arrival, and the lengths of prompt and answer in tokens."""
 
     arrival_s: float
     prompt: int

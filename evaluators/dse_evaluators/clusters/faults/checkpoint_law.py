@@ -30,7 +30,7 @@ _NEAR = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Work between two checkpoints of n jobs under Poisson failures, in seconds; each (n,)."""
+    """Work between two checkpoints of n jobs under Poisson failures, in seconds, (n,)."""
 
     work_s: Floats
     write_s: Floats
@@ -46,7 +46,7 @@ class Segment:
 
     @property
     def hopeless(self) -> Floats:
-        """Exponent of the expected time where it overflows because failures are frequent, or 0."""
+        """Exponent of the expected time where frequent failures make it overflow; else 0."""
         exponent = 2.0 * (self.length_s + self.redone_s) / self.mtbf_s
         return np.where(exponent > _HIGHEST_EXPONENT, exponent, 0.0)
 
@@ -114,11 +114,11 @@ def quantile(mean: Floats, variance: Floats, third: Floats, score: float) -> Flo
 
 
 def best_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Return the work between checkpoints that minimizes the job's expected time, (n,).
+    """Return the work between checkpoints that minimizes the expected time of a job, (n,).
 
-    It is exact for any checkpoint cost C and mean time between failures M: the derivative of Daly's
-    expected time is zero at (1 - x) exp(x) = exp(-C / M), x = tau / M, which Lambert's function
-    solves.
+    The result is in seconds, and exact for any checkpoint cost C and mean time between failures M:
+    the derivative of Daly's expected time is zero at (1 - x) exp(x) = exp(-C / M), x = tau / M,
+    which Lambert's function solves.
     """
     ratio = write_s / mtbf_s
     exact = 1.0 + lambertw(-np.exp(-1.0 - ratio)).real
@@ -129,7 +129,7 @@ def best_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
 
 
 def young_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Return Young's optimal work between checkpoints, ``sqrt(2 C M)``, (n,).
+    """Return Young's optimal work between checkpoints in seconds, ``sqrt(2 C M)``, (n,).
 
     C is the time to write a checkpoint, M the mean time between failures.
 
@@ -140,9 +140,9 @@ def young_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
 
 
 def daly_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
-    """Return Daly's higher-order approximation of the optimal work between checkpoints, (n,).
+    """Return Daly's higher-order optimum of the work between checkpoints in seconds, (n,).
 
-    It is the mean time between failures M where writing a checkpoint takes C >= 2 M.
+    The result is the mean time between failures M where writing a checkpoint takes C >= 2 M.
 
     Source:
         Daly 2006, equation 37.
@@ -154,9 +154,10 @@ def daly_interval(write_s: Floats, mtbf_s: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Random failures of equal cost, without checkpoints; every field is (n,), in seconds.
+    """Recovery from neighbours without checkpoints: random failures of equal cost, in n jobs.
 
-    Work and recovery form one busy period of a queue: failures also occur during recovery.
+    Every field is (n,), in seconds. Work and recovery form one busy period of a queue: failures
+    also occur during recovery.
 
     Source:
         Blagoev et al.: All is Not Lost: LLM Recovery without Checkpoints (CheckFree), 2025; the
@@ -168,19 +169,19 @@ class Neighbours:
 
     @property
     def busy(self) -> Floats:
-        """Share of the time spent on recovery; at 1 or more there is no progress."""
+        """Share of the time spent on recovery, (n,); at 1 or more a job makes no progress."""
         return self.cost_s / self.mtbf_s
 
     def mean_s(self, work_s: Floats) -> Floats:
-        """Return the exact expected time of a job; it is valid where ``busy`` is below 1."""
+        """Return the exact expected time of a job in seconds; valid where ``busy`` is below 1."""
         return np.asarray(work_s / self._idle(), dtype=np.float64)
 
     def variance_s2(self, work_s: Floats) -> Floats:
-        """Return the exact variance of the time of a job."""
+        """Return the exact variance of the time of a job, (n,), in s^2."""
         return np.asarray(work_s * self.busy * self.cost_s / self._idle() ** 3, dtype=np.float64)
 
     def third_s3(self, work_s: Floats) -> Floats:
-        """Return the exact third central moment of the time of a job."""
+        """Return the exact third central moment of the time of a job, (n,), in s^3."""
         cube = self.busy * self.cost_s**2 * (1.0 + 2.0 * self.busy)
         return np.asarray(work_s * cube / self._idle() ** 5, dtype=np.float64)
 
@@ -189,9 +190,10 @@ class Neighbours:
 
 
 def break_even(saved: Segment, restart_s: Floats, iteration_s: Floats) -> Floats:
-    """Return the iterations lost per failure at which neighbours are as fast as checkpoints, (n,).
+    """Return the lost iterations per failure at which both recovery methods are equally fast, (n,).
 
-    A negative value means that checkpoints are faster even if a failure costs only a restart.
+    The methods are recovery from neighbours and from checkpoints. A negative value means that
+    checkpoints are faster even if a failure costs only a restart.
     """
     exponent = np.minimum((saved.length_s + saved.redone_s) / saved.mtbf_s, 600.0)
     whole = np.exp(exponent) * -np.expm1(-saved.length_s / saved.mtbf_s)

@@ -60,16 +60,16 @@ _READINGS: Mapping[str, Reading] = {
 class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"):
     """Job time under random failures: exact mean and approximate quantiles.
 
-    Quantiles use the first three moments (the third one approximate), and suit jobs that see some
-    failures.
+    Quantiles of the job time use the first three moments (the third one approximate), and suit jobs
+    that see some failures.
 
-    ``synchronous`` stops the work to write. ``asynchronous`` stops it only for the part of the copy
-    to the host that exceeds an iteration and writes during the work, so a failure may occur before
-    the newest snapshot is written. ``neighbours`` writes nothing, and each failure costs
-    ``penalty`` iterations of progress. Without ``checkpoint_interval``, or where it is 0, the
-    optimal interval is used. ``break_even`` is the penalty at which ``neighbours`` takes as long as
-    synchronous checkpoints at the design's interval, ``break_even_tuned`` the penalty at which
-    ``neighbours`` takes as long as synchronous checkpoints at the optimal interval.
+    ``synchronous`` stops the work to write. ``asynchronous`` stops the work only while the copy to
+    the host exceeds an iteration, and writes during the work, so a failure may occur before the
+    newest snapshot is written. ``neighbours`` writes nothing, and each failure costs ``penalty``
+    iterations of progress. Without ``checkpoint_interval``, or where it is 0, the optimal interval
+    is used. ``break_even`` is the penalty at which ``neighbours`` takes as long as synchronous
+    checkpoints at the design's interval, ``break_even_tuned`` the penalty at which ``neighbours``
+    takes as long as synchronous checkpoints at the optimal interval.
 
     Inputs:
         storage_bandwidth: bandwidth to the storage, of all devices together.

@@ -32,7 +32,7 @@ class Code:
 
 
 class Duty(NamedTuple):
-    """Load per worker of a gradient code, and the stragglers and delay that it tolerates."""
+    """Load per worker of a gradient code, with its tolerated stragglers and decoding delay."""
 
     load: Fraction
     """Share of all data that one worker processes in a round."""
@@ -105,7 +105,7 @@ _RULES: Mapping[str, Callable[[Code], Duty | str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Numbers of workers that each of n rounds of a gradient code waits for; fields are (n,).
+    """Numbers of workers that each round of n gradient codes waits for; every field is (n,).
 
     With ``grouped`` a round waits for the first worker of each group of ``tolerated + 1``,
     otherwise for all but ``tolerated`` workers. Times are in units of the mean of the exponential
@@ -123,7 +123,7 @@ class Crowd:
     def mean(self) -> Floats:
         """Return the expected time until enough workers finish, (n,).
 
-        It is a difference of harmonic numbers.
+        The time, in units of the mean delay, is a difference of harmonic numbers.
 
         Source:
             Renyi: On the Theory of Order Statistics, 1953: the k-th of n exponentials is a sum of
@@ -134,9 +134,10 @@ class Crowd:
         return np.where(self.grouped, firsts, any_of_them)
 
     def quantile(self, chance: float) -> Floats:
-        """Return the exact ``chance`` quantile of the time until enough workers finish, (n,).
+        """Return the exact quantile of the time until enough workers finish, (n,).
 
-        It follows from the beta distribution of the order statistics of uniform variables.
+        ``chance`` is its probability. The quantile follows from the beta distribution of the order
+        statistics of uniform variables.
         """
         left = betaincinv(self.tolerated + 1.0, self.workers - self.tolerated, 1.0 - chance)
         any_of_them = -np.log(left)

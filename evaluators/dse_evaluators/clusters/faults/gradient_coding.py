@@ -87,7 +87,7 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     exchange_time: float | str | None = None
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return loads and round times of n designs, each a gradient code, (n,) by name."""
+        """Return load and round times of n gradient codes, (n,) by metric."""
         scheme = inputs["scheme"]
         load, tolerated, delay, faults = _duties(inputs)
         crowd = Crowd(

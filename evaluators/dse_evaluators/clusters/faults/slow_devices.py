@@ -38,7 +38,7 @@ _READINGS: Mapping[str, Reading] = {
 
 
 class Setting(NamedTuple):
-    """Placement of slow devices in replicated pipelines, and the pipelines' dimensions."""
+    """Dimensions of replicated pipelines, and the placement of slow devices in them."""
 
     placement: int
     stages: int
@@ -116,7 +116,7 @@ class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version
 def step_layers(setting: Setting) -> float:
     """Return the expected step time of the latest replica, in units of ``layer_time``.
 
-    That is the time of one layer for one microbatch, forward and backward.
+    ``layer_time`` is the time of one layer for one microbatch, forward and backward.
     """
     within = setting.slow_devices
     if setting.placement == PLACEMENTS.index("one_stage"):

@@ -61,7 +61,7 @@ class Ranks:
 
     @property
     def path(self) -> Floats:
-        """Length of a step in microbatch times when no device is late."""
+        """Length of a training step in microbatch times when no device is late, (n,)."""
         return self.microbatches + (self.pipeline - 1.0) / self.interleave
 
 
@@ -105,7 +105,7 @@ def lateness(ranks: Ranks) -> Lateness:
 
 
 def moments(quantiles: Floats) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of n distributions given by quantiles, (n,) each."""
+    """Return mean and standard deviation of n distributions that quantiles describe, (n,) each."""
     mean = (quantiles * _WEIGHTS).sum(axis=1)
     square = ((quantiles - mean[:, None]) ** 2 * _WEIGHTS).sum(axis=1)
     return mean, np.sqrt(square)
@@ -114,7 +114,7 @@ def moments(quantiles: Floats) -> tuple[Floats, Floats]:
 def worst(quantiles: Floats, score: float) -> Floats:
     """Return the conditional value at risk: the mean above the quantile at ``score``, (n,).
 
-    ``score`` is that quantile of the standard normal distribution.
+    ``score`` is the corresponding quantile of the standard normal distribution.
     """
     half = (SCORES[1] - SCORES[0]) / 2.0
     weights = ndtr(-np.maximum(SCORES - half, score)) - ndtr(-np.maximum(SCORES + half, score))
@@ -122,9 +122,9 @@ def worst(quantiles: Floats, score: float) -> Floats:
 
 
 def at(quantiles: Floats, score: float) -> Floats:
-    """Return the quantile at one probability, by interpolation, (n,).
+    """Return a quantile of n distributions, by interpolation between known quantiles, (n,).
 
-    ``score`` is the quantile of the standard normal distribution at this probability.
+    ``score`` is the quantile of the standard normal distribution at the same probability.
     """
     place = (score - SCORES[0]) / (SCORES[1] - SCORES[0])
     low = min(int(place), len(SCORES) - 2)
@@ -221,7 +221,7 @@ def compute_job_quantiles(
 
     Args:
         late: lateness of a step, in standard deviations of a device's time for a microbatch.
-        busy_s: seconds of one such standard deviation, (n,).
+        busy_s: standard deviation of a device's time for a microbatch, in seconds, (n,).
         steps: number of steps, and the correlation between them.
         share: correlation of the lateness of two steps, (n,).
         normal_s: standard deviation [s] of a step's other, normal time, (n,).

@@ -14,7 +14,7 @@ _WEIGHT_BYTES = 2.0
 
 
 class TimeSplit(NamedTuple):
-    """Decoding time [s], split into steps bound by memory and steps bound by GEMMs."""
+    """Decoding time of a server [s], split into memory-bound and GEMM-bound steps."""
 
     memory_s: float
     compute_s: float
@@ -33,12 +33,12 @@ class DecodingTimeModel:
     launch_s: float
 
     def step_s(self, texts: int, context: int) -> float:
-        """Return the time of a step of ``texts`` sequences with ``context`` tokens in total."""
+        """Return the seconds of a decode step, given its sequences and their total context."""
         memory_s = self.weights_s + context * self.token_read_s
         return max(memory_s, texts * self.text_s) + self.launch_s
 
     def steps(self, texts: int, context: int, count: int) -> TimeSplit:
-        """Return the time of ``count`` steps, each of which adds a token to every sequence.
+        """Return the seconds of ``count`` decode steps, each of which adds a token per sequence.
 
         Launch overheads are not included.
         """
@@ -55,7 +55,7 @@ class DecodingTimeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Served model with its devices, their usable memory fraction and host bandwidth.
+    """Served model with its devices, their usable share of memory, and the host link.
 
     ``launch_s``, the launch overhead of a step, and the host bandwidth are assumed.
     """
@@ -93,12 +93,15 @@ class Home:
 
     @property
     def room(self) -> int:
-        """Number of tokens that fit into memory next to the weights; 0 if the weights do not."""
+        """Number of tokens whose KV cache fits into memory next to the weights.
+
+        It is 0 if the weights themselves do not fit.
+        """
         return max(0, int((self.memory_bytes - self.weight_bytes) // self.token_bytes))
 
     @property
     def pace(self) -> DecodingTimeModel:
-        """Decoding time model at the device's measured GEMM and memory rates."""
+        """Decoding time model of the served model, at measured GEMM and memory rates."""
         device, measured = self.device, chip_of(self.device, "bf16").constants
         read = self.devices * device.dram_bytes_per_s * float(measured.memory_share)
         rate = self.devices * device.flops_per_s["bf16"] * float(measured.compute_share)
@@ -111,5 +114,5 @@ class Home:
 
     @property
     def moved_s(self) -> float:
-        """Time to move the KV cache of one token to the host and back."""
+        """Seconds to move the KV cache of one token to the host and back."""
         return 2.0 * self.token_bytes / (self.devices * self.host_bytes_per_s)

@@ -18,7 +18,7 @@ PARTS = ("memory", "compute", "launch", "prompt", "moving")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Limits and costs of admission and preemption: times in seconds, sizes in tokens.
+    """Limits of admission and costs of preemption of a server: times in seconds, sizes in tokens.
 
     A preempted sequence's KV cache waits in host memory or is recomputed; ``moved_s`` is the cost
     per token of bringing it back.
@@ -66,7 +66,7 @@ class Batching:
         self.slowest_s = 0.0
 
     def run(self, texts: int) -> Tally:
-        """Simulate and return the totals over at least ``texts`` sequences, after a warm-up.
+        """Simulate a server; return the totals over at least ``texts`` sequences, after a warm-up.
 
         The warm-up lasts until as many sequences have finished as can run at once; the totals cover
         at least three times that number.
@@ -151,7 +151,10 @@ class Batching:
 
 @dataclass(slots=True)
 class Tally:
-    """Running totals of a simulation; ``reserved`` and ``used`` are in tokens times steps."""
+    """Running totals of a serving simulation.
+
+    ``reserved`` and ``used`` are in tokens times steps.
+    """
 
     memory_s: float = 0.0
     compute_s: float = 0.0
@@ -173,14 +176,14 @@ class Tally:
         return replace(self)
 
     def since(self, before: Tally) -> Tally:
-        """Return the difference to an earlier copy of the same run's totals."""
+        """Return the totals since an earlier copy of the totals of the same simulation."""
         names = [one.name for one in fields(self)]
         return Tally(**{name: getattr(self, name) - getattr(before, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Lognormal distribution of output tokens; ``spread`` is the log's standard deviation."""
+    """Stream of sequences with lognormal output lengths; ``spread`` is the log's deviation."""
 
     count: int
     median: float
@@ -191,7 +194,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Output tokens of each sequence, and two random draws of its prediction; all (count,)."""
+    """Output tokens of each sequence, and the random draws that decide its prediction, (count,)."""
 
     tokens: Ints
     luck: Floats
@@ -200,7 +203,7 @@ class Texts:
 
 @cache
 def texts_of(stream: Stream) -> Texts:
-    """Return the sequences of a stream, cached so that all designs see the same."""
+    """Return the sequences of a stream, cached so that all designs have the same ones."""
     rng = np.random.default_rng(stream.seed)
     drawn = stream.median * np.exp(stream.spread * rng.standard_normal(stream.count))
     tokens = np.clip(np.ceil(drawn), 1, stream.longest).astype(np.int64)
@@ -224,9 +227,9 @@ def edges(buckets: int, kind: str, stream: Stream) -> Ints:
 def guess_lengths(texts: Texts, most: Ints, accuracy: float) -> Ints:
     """Return the output length that a bucket classifier predicts for each sequence, (count,).
 
-    It is the upper bound of a bucket: the right one, or an adjacent one where the classifier is
-    wrong. A sequence that is predicted right at some accuracy is predicted right at every higher
-    accuracy.
+    The prediction is the upper bound of a bucket: the right one, or an adjacent one where the
+    classifier is wrong. A sequence that is predicted right at some accuracy is predicted right at
+    every higher accuracy.
 
     Args:
         texts: the sequences with their random draws.

@@ -17,7 +17,7 @@ KINDS = ("weights", "optimizer", "activations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Memory and traffic of n training jobs on one GPU each, from their dimensions, (n,).
+    """Dimensions of n training jobs, each on one GPU, with the memory and traffic they need, (n,).
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep

@@ -63,12 +63,12 @@ class OffloadPlan:
 
     @property
     def block(self) -> Floats:
-        """Number of weights moved at a time: a layer, with its share of the embedding."""
+        """Number of weights that are moved at a time: a layer and a share of the embedding."""
         return self.parameters / self.layers
 
     @property
     def streamed(self) -> Floats:
-        """Fraction of the weights that is not permanently on the GPU."""
+        """Fraction of the weights that is streamed to the GPU, not permanently on it, (n,)."""
         here = np.where(self.weights_at == GPU, self.layers, self.resident)
         return 1.0 - here / self.layers
 
@@ -83,7 +83,7 @@ class OffloadPlan:
 
     @property
     def runs_at(self) -> Floats:
-        """Index of the place where the optimizer computes: GPU, or CPU also for data on disk."""
+        """Index of the place where the optimizer runs: GPU, or CPU for data on CPU or disk."""
         return np.minimum(self.optimizer_at, CPU)
 
     @property
@@ -93,12 +93,12 @@ class OffloadPlan:
 
     @property
     def moving(self) -> Floats:
-        """Number of blocks on the GPU at a time: the one in use and, with overlap, the next."""
+        """Number of layer blocks on the GPU at a time: one and, with overlap, the next one."""
         return np.where(self.overlapped, 2.0, 1.0)
 
 
 def rules(plan: OffloadPlan, ssds: Floats) -> Iterator[Rule]:
-    """Yield the constraints on a plan, except those on memory capacities."""
+    """Yield the constraints on offload plans, except those on memory capacities."""
     several = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
     for what, count in (
         ("stay on the GPU", plan.resident),

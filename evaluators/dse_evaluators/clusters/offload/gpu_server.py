@@ -41,7 +41,10 @@ class OffloadNode:
         return np.maximum(self.ssds, 1.0)
 
     def storage_s(self, read: Floats, written: Floats) -> Floats:
-        """Return the seconds to read and then write bytes, striped over all disks, (n,)."""
+        """Return the seconds to read and then write data, striped over all disks, (n,).
+
+        Both sizes are in bytes.
+        """
         return np.asarray(
             read / (self.disks * self.ssd_read_bandwidth)
             + written / (self.disks * self.ssd_write_bandwidth),
@@ -51,10 +54,11 @@ class OffloadNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrices:
-    """Prices of a server's parts in US dollars, for comparisons between nodes only.
+    """Prices of a GPU server's components in US dollars, for comparisons between servers only.
 
-    A GeForce RTX 4090 was announced at 1,599. The rest is assumed: a board with a server CPU, a
-    byte of registered DDR4 (at 3 dollars per gigabyte), and a 3.84 TB data-centre disk.
+    A GeForce RTX 4090 was announced at 1,599 dollars. The other prices are assumed: a board with a
+    server CPU, a byte of registered DDR4 (at 3 dollars per gigabyte), and a 3.84 TB data-centre
+    disk.
     """
 
     gpu: float = 1599.0
@@ -66,7 +70,7 @@ class NodePrices:
 
     @staticmethod
     def of(inputs: Mapping[str, float]) -> NodePrices:
-        """Return the prices of a server's parts, with defaults for those not given.
+        """Return the prices of a server's components, with defaults for those not given.
 
         Raises:
             SpecError: a price name is unknown, or a price is out of range.
@@ -89,5 +93,5 @@ class NodePrices:
         return self.node(node) * (seconds / (self.years * _YEAR_S))
 
     def worn(self, node: OffloadNode, written: Floats) -> Floats:
-        """Return the part of a disk's price that ``written`` bytes wear out, in dollars, (n,)."""
+        """Return the share of a disk's price that writing bytes wears out, in dollars, (n,)."""
         return self.ssd * (written / node.ssd_endurance)

@@ -106,7 +106,7 @@ class HostGather(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
         self.declare(self.readings.fixed(self.knobs))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, (n,); rows that are more than the table are a fault."""
+        """Return the metrics of n designs, (n,); more rows than the table has are infeasible."""
         inputs = self.readings.columns(batch)
         many = np.flatnonzero(inputs["rows"] > inputs["table_rows"]).tolist()
         fault = Fault(kind="infeasible", reason="a batch has more rows than the table")
@@ -141,9 +141,9 @@ def _compute(inputs: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def count_requests(row_bytes: Floats, aligned: Floats | np.ndarray) -> tuple[Floats, Floats]:
-    """Return the read requests of a row, and the bytes of their sectors, (n,).
+    """Return the read requests of one row of a table, and the bytes of their sectors, (n,).
 
-    Both are means over the places in a line at which rows of a dense table start.
+    Both numbers are means over the places in a line at which rows of a dense table start.
     """
     # Many designs share few sizes, and each size needs LINE_BYTES numbers.
     sizes, places = np.unique(row_bytes, return_inverse=True)

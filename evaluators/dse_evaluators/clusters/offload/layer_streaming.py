@@ -111,10 +111,10 @@ class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
 
 
 def period_s(layer_s: Floats, piece_s: Floats, resident: Floats, moved: Floats) -> Floats:
-    """Return the steady-state time to transfer and compute ``moved`` layers, (n,).
+    """Return the steady-state seconds to transfer and compute ``moved`` layers, (n,).
 
-    ``piece_s`` is the time to transfer these layers to the GPU. Meanwhile up to ``moved`` of the
-    other resident layers compute; if there are fewer, the remaining ones compute afterwards,
+    ``piece_s`` is the time to transfer these layers to the GPU. During the transfer up to ``moved``
+    of the other resident layers compute; if there are fewer, the remaining ones compute afterwards,
     without overlap.
     """
     beside = np.minimum(resident - moved, moved)

@@ -60,7 +60,7 @@ class PhaseLoad:
         )
 
     def took_s(self, node: OffloadNode, together: Mask, layers: Floats) -> Floats:
-        """Return the time [s] of the phase, (n,): sequential or, where ``together``, pipelined.
+        """Return the seconds of a phase, (n,): sequential, or pipelined where ``together``.
 
         All layers are equal. The pipelined time is that of the slowest resource for all layers,
         plus the time of the other resources for one layer.
@@ -167,7 +167,7 @@ def _on_disk(place: Floats, moved: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadStep:
-    """Additive parts of a step's time, and its total work; every field is (n,)."""
+    """Seconds of a training step by phase, and its total work; every field is (n,)."""
 
     compute_s: Floats
     recompute_s: Floats
@@ -185,7 +185,7 @@ class OffloadStep:
 
 
 def step(plan: OffloadPlan, node: OffloadNode) -> OffloadStep:
-    """Return the parts of a step's time, with the bytes that it moves.
+    """Return the seconds of a training step by phase, with the bytes that it moves.
 
     Each batch passes forward and backward, then the optimizer runs. With overlap, a phase takes
     about as long as its slowest resource. An overlapped optimizer runs within the last batch's

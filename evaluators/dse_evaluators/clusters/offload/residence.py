@@ -28,7 +28,7 @@ _LOGIT_BYTES = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnGpu:
-    """Memory of n GPUs by use: weights, gradients, optimizer, activations; bytes, each (n,)."""
+    """Bytes on n GPUs by use: weights, gradients, optimizer state, activations; each (n,)."""
 
     weights: Floats
     gradients: Floats
@@ -43,7 +43,9 @@ class OnGpu:
 
 
 def states(plan: OffloadPlan) -> tuple[Floats, Floats, Floats]:
-    """Return the bytes of weights, gradients and optimizer on GPU, CPU and NVMe, (n,) each.
+    """Return the bytes of training state on GPU, CPU and NVMe, (n,) each.
+
+    The state is weights, gradients and optimizer state.
 
     Source:
         Rajbhandari et al.: ZeRO, 2020, section 3.1: 16 bytes a weight on the GPU.

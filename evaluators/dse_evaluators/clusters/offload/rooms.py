@@ -12,9 +12,9 @@ from dse_evaluators.clusters.rules import Rule, find_rule_faults
 
 
 def room(name: str, used: Floats, there: Floats) -> Rule:
-    """Return the constraint that n designs' bytes fit into memories of ``there`` bytes, (n,).
+    """Return the constraint that the bytes of n designs fit into memories of given sizes.
 
-    The message of a violation rounds sizes to 0.1 GB.
+    ``used`` and ``there`` are in bytes, (n,). The message of a violation rounds sizes to 0.1 GB.
     """
     return Rule(
         used > there,
@@ -25,7 +25,7 @@ def room(name: str, used: Floats, there: Floats) -> Rule:
 
 
 def first_broken(rules: Iterable[Rule], count: int) -> dict[int, Fault]:
-    """Return a fault for the first constraint that each of ``count`` designs violates, by index."""
+    """Return, by design, the first violated constraint as the reason of infeasibility."""
     faults: dict[int, Fault] = {}
     fine = np.ones(count, dtype=bool)
     for rule in rules:

@@ -153,7 +153,7 @@ class ZerothOrder(
         super().prepare()
 
     def evaluate_options(self, batch: Batch) -> Metrics:
-        """Return time and memory of n fine-tuning steps, arrays (n,) by name, and faults."""
+        """Return time and memory of n fine-tuning steps, (n,) by metric, with infeasible plans."""
         columns = self._readings.columns(batch)
         blocks = self._blocks(batch, columns)
         took, pace = total_s(blocks), blocks.pace

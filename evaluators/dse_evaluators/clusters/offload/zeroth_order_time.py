@@ -76,7 +76,7 @@ class Blocks:
 
     @property
     def pass_s(self) -> Floats:
-        """GPU time to read and write a block's weights once."""
+        """GPU seconds to read and write the weights of one transformer block once, (n,)."""
         return 2.0 * self.word_bytes * self.weights / self.pace.dram_bytes_per_s
 
     @property
@@ -85,16 +85,16 @@ class Blocks:
 
     @property
     def move_s(self) -> Floats:
-        """Transfer time of a block in one direction; 0 where it stays on the GPU."""
+        """Seconds to transfer a transformer block one way, (n,); 0 where it stays on the GPU."""
         moved = np.where(self.streamed, self.wire_bytes * self.weights, 0.0)
         return moved / self.pace.wire
 
     @property
     def first_s(self) -> Floats:
-        """GPU time of a block on its first visit to the GPU in a step.
+        """GPU seconds of a transformer block on its first visit to the GPU in a step, (n,).
 
-        It is all of the block's work, except the weight update if the block returns to the GPU for
-        it (``late``).
+        The time covers all of the block's work, except the weight update if the block returns to
+        the GPU for it (``late``).
         """
         passes = np.where(self.late, _PASSES - 1.0, _PASSES)
         return self.compute_s + passes * self.pass_s
@@ -118,7 +118,7 @@ class Blocks:
 
 
 def total_s(blocks: Blocks) -> dict[str, Floats]:
-    """Return a step's time in additive parts, (n,) each: compute, perturbation, transfer waits."""
+    """Return a step's seconds as a sum, (n,) each: compute, perturbation, waits for transfers."""
     rounds_s = _round_s(blocks, blocks.first_s) + np.where(
         blocks.late, _round_s(blocks, blocks.pass_s), 0.0
     )
@@ -151,7 +151,7 @@ def gpu_parts(
     vocabulary: Floats,
     resident: Floats,
 ) -> Parts:
-    """Return the parts of the GPU's memory use, (n,) each, in bytes.
+    """Return the GPU's memory use by kind of data in bytes, (n,) each.
 
     The constants were fitted at 2,048 tokens, 16-bit numbers and streamed blocks. The fitted
     constant without the runtime scales with the logits at other numbers of tokens.

@@ -120,7 +120,7 @@ class Governor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Totals of one design: power relative to the limit, shares of time, and mean slowdowns.
+    """Totals of a power simulation: power relative to the limit, shares of time, slowdowns.
 
     A slowdown is the increase of the time of work relative to that without caps.
     """
@@ -147,7 +147,7 @@ def outcome(
     load: LoadTrace,
     brake_steps: int,
 ) -> Outcome:
-    """Return the totals of a run, given its capping levels and brakes.
+    """Return the totals of a power simulation, given its capping levels and brakes.
 
     The ``brake_steps`` steps after each step that causes a brake are braked. Work of a capped class
     of servers takes ``slowness`` times as long; slowdowns are means over the work outside of braked

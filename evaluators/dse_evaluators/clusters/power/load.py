@@ -19,7 +19,7 @@ FITTED = fits_in(Path(__file__).with_suffix(SUFFIX))["row of inference"].constan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """Parameters of a random daily load.
+    """Parameters of a random daily load of servers.
 
     ``peak`` and ``trough`` are the fractions of time that servers are busy, at noon and at
     midnight; ``noise`` is the standard deviation of noise with the correlation time
@@ -48,7 +48,7 @@ class LoadTrace:
         return len(self.busy)
 
     def next_outside(self, least: float, most: float) -> Ints:
-        """Return, for each time step, the first one from it on with a load out of bounds, (steps,).
+        """Return, for each time step, the next step with a load outside two bounds, (steps,).
 
         The bounds are ``least`` and ``most``. If no such step follows, the value is the number of
         steps.

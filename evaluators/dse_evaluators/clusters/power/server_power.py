@@ -105,7 +105,7 @@ def ladder(inputs: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
 
 
 def fault(inputs: Mapping[str, float]) -> str:
-    """Return why a policy is infeasible, and by how much; empty if it is feasible."""
+    """Return why a power capping policy is infeasible, and by how much; empty if feasible."""
     below = inputs["first_threshold"] - inputs["second_threshold"]
     if below > 0:
         return f"second_threshold is {below:.3g} below first_threshold"

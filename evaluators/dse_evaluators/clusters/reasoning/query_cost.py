@@ -11,7 +11,7 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Prompt and the answers that are sampled for it; every field is (n,)."""
+    """Query of a reasoning model: its prompt and the answers sampled for it, in n designs."""
 
     weights: Floats
     query_width: Floats

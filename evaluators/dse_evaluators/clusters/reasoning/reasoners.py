@@ -36,7 +36,7 @@ The half is reached when the context is much longer than the budget.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoner:
-    """Weight count and assumed accuracy curve of a model of :data:`PLAIN_TRANSFORMERS`.
+    """Weight count and assumed accuracy curve of a reasoning model.
 
     ``ceiling`` is the share of problems that one answer of unlimited length solves; ``midpoint``
     is the logarithm of the tokens at which an answer solves half of that share.

@@ -21,7 +21,7 @@ CARBON = (
 
 
 def bill(upkeep: Upkeep, device_s: Floats, energy_j: Floats, emitted: Floats) -> dict[str, Floats]:
-    """Return the carbon of a token, and its cost if the price of a device is known.
+    """Return the carbon [kg] of a generated token, and its cost if a device's price is known.
 
     Args:
         upkeep: price and emissions of one device.

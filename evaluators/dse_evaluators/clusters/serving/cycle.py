@@ -43,7 +43,10 @@ class ServingTraffic:
 
     @property
     def handover_s(self) -> Floats:
-        """Seconds until a prompt's KV cache is in the decode copy; the slower end decides."""
+        """Seconds until a prompt's KV cache has moved from the prefill to the decode replica, (n,).
+
+        The slower of the two ends decides.
+        """
         return np.maximum(self.sent_s, self.received_s)
 
     @property
@@ -64,7 +67,7 @@ class ServingTraffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """Steady state of a model copy: iterations, delays and rates; every field is (n,)."""
+    """Steady state of a model replica: iteration times, delays and rates; every field is (n,)."""
 
     writing: ServingStep
     """Decode step without prefill tokens."""
@@ -89,7 +92,7 @@ class Cycle:
 
     @property
     def together(self) -> Floats:
-        """Number of sequences in one decode step."""
+        """Number of sequences in one decode step, (n,)."""
         return self.running / self.waves
 
     def token_s(self, traffic: ServingTraffic) -> Floats:
@@ -101,14 +104,14 @@ class Cycle:
 def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Stepper) -> Cycle:
     """Compute the steady state of each design's model copies.
 
-    Separate prefill steps stall all decoding sequences: a copy that serves N sequences prefills one
-    prompt per finished sequence, so a sequence waits for the prompts of the N - 1 others. Prompt
-    chunks that join a decode step lengthen it; a sequence spends ``pieces`` steps in prefill and
-    then ``steps`` in decode, and no step contains more than one chunk. With separate prefill
-    copies, whose step times are those of ``reader``, a decoding sequence waits for no prompt. A
-    pipeline runs one step in each stage, with a part of the sequences and at most one chunk; a
-    prompt delays the others by the time of one stage. The links of separate prefill copies send a
-    prompt's KV cache while the next prompt is computed.
+    A copy is a replica of the model. Separate prefill steps stall all decoding sequences: a copy
+    that serves N sequences prefills one prompt per finished sequence, so a sequence waits for the
+    prompts of the N - 1 others. Prompt chunks that join a decode step lengthen it; a sequence
+    spends ``pieces`` steps in prefill and then ``steps`` in decode, and no step contains more than
+    one chunk. With separate prefill copies, whose step times are those of ``reader``, a decoding
+    sequence waits for no prompt. A pipeline runs one step in each stage, with a part of the
+    sequences and at most one chunk; a prompt delays the others by the time of one stage. The links
+    of separate prefill copies send a prompt's KV cache while the next prompt is computed.
 
     Source:
         Patel et al.: Splitwise, 2024, section 4.3 (sending the KV cache beside the next prompt);

@@ -16,7 +16,7 @@ from dse_evaluators.clusters.serving.serving_plan import Plans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """Energy of one generated token in joules: base, compute and memory; every field is (n,)."""
+    """Energy of one generated token [J]: idle base, compute and memory; every field is (n,)."""
 
     base_j: Floats
     compute_j: Floats
@@ -80,7 +80,7 @@ def draw(
         device: the device.
         formats: the number formats that occur.
         place: index of each design's format in ``formats``, (n,).
-        expert_place: that of the format of routed experts, (n,), if it is another.
+        expert_place: index of the format of routed experts in ``formats``, (n,), if it differs.
 
     Raises:
         SpecError: the power limit of the device is unknown.

@@ -58,7 +58,7 @@ class Engine:
 
     @property
     def routed(self) -> Engine:
-        """Cost model of the GEMMs of routed experts."""
+        """Roofline model of the GEMMs of routed experts, in their own number format."""
         return self if self.experts is None else self.experts
 
     @property
@@ -69,7 +69,7 @@ class Engine:
     def product(
         self, m: Floats, k: Floats, n: Floats, *, copies: Floats | float = 1.0
     ) -> KernelWork:
-        """Return the operations and bytes of a GEMM of (m, k) activations with (k, n) weights.
+        """Return the operations and bytes of GEMMs of (m, k) activations with (k, n) weights.
 
         With ``copies`` weight matrices (experts) each row of activations uses one of them, and all
         are read.
@@ -103,7 +103,7 @@ class Engine:
         return self._plain_s(work, self.plain)
 
     def passes_s(self, moved_bytes: Floats) -> Floats:
-        """Return the seconds of elementwise kernels, (n,), without their launch time."""
+        """Return the seconds in which elementwise kernels move bytes, (n,), without launches."""
         return moved_bytes / (self.plain.memory_share * self.bytes_per_s)
 
     def _plain_s(self, work: KernelWork, constants: RooflineConstants) -> Floats:

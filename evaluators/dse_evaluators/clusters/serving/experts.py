@@ -41,14 +41,14 @@ def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
 
 
 def engine_of(model: Transformer, engine: Engine) -> Engine:
-    """Return the roofline model of a layer's feed-forward GEMMs, without its shared experts."""
+    """Return the roofline model of a layer's routed or dense feed-forward GEMMs."""
     return engine.routed if model.experts > 1 else engine
 
 
 def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
-    """Return the up- and down-projection GEMMs of a dense feed-forward part or routed experts.
+    """Return the up- and down-projection GEMMs of a feed-forward network or routed experts.
 
-    Without a feed-forward part there are no GEMMs.
+    A layer without a feed-forward network has no GEMMs.
 
     The weights of every selected expert are read. Each group of devices holds some of the experts,
     and each device of a group a share of their width. The devices of the busiest group receive
@@ -59,7 +59,7 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
     Args:
         share: the sharding of a model copy.
         tokens: tokens of one attention group, (n,).
-        engine: that of :func:`engine_of`.
+        engine: roofline model of these GEMMs, by :func:`engine_of`.
     """
     model = share.model
     if not model.ffn:
@@ -79,9 +79,9 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
 
 
 def shared_products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
-    """Return the GEMMs of the shared experts, which process the tokens of their own group.
+    """Return the GEMMs of the shared experts, which process all tokens of their own group.
 
-    They are sharded like a dense feed-forward part.
+    The GEMMs are sharded like those of a dense feed-forward network.
     """
     model = share.model
     if not model.shared_ffn:
@@ -130,14 +130,14 @@ def exchange_s(
     fabric: ServingFabric,
     summed_s: Floats,
 ) -> Floats:
-    """Return the seconds of communication around a layer's feed-forward part, (n,).
+    """Return the seconds of communication around a layer's feed-forward network, (n,).
 
     If one group of devices computes the attention, all devices hold all tokens, and one all-reduce
-    is enough. With several groups, each device sends its part of its group's tokens to the devices
+    is enough. With several groups, each device sends its share of its group's tokens to the devices
     of the selected experts (at most one copy per device), receives the results, and gathers them
-    within its group. The busiest group receives ``busiest`` times the mean of tokens. Between
-    nodes the copies of decode tokens go directly to their devices; a step with prefill sends each
-    token at most once to a node, where it is forwarded.
+    within its group. The busiest group receives ``busiest`` times the mean of tokens. Between nodes
+    the copies of decode tokens go directly to their devices; a step with prefill sends each token
+    at most once to a node, where it is forwarded.
 
     Args:
         share: the sharding of a model copy.

@@ -25,7 +25,7 @@ from dse_evaluators.clusters.systems import SYSTEMS, InterNodeNetwork, System, s
 
 
 class UsualDevice(str):
-    """Name of a device that the user did not choose, so that a system may replace it."""
+    """Name of a default device, which a system that the user names may replace."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ class ServingFabric:
     def sum_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
         """Return the seconds of an all-reduce of ``size_bytes`` over ``ranks``, (n,).
 
-        It is 0 for a single rank. Over several nodes it is a ring or trees, whichever is faster.
+        The time is 0 for a single rank. Over several nodes the faster of ring and trees is used.
         """
         most = float(np.max(ranks, initial=1.0))
         if most <= self.node_devices:
@@ -141,16 +141,17 @@ class ServingFabric:
     ) -> Floats:
         """Return the seconds of an all-to-all of ``size_bytes`` over ``ranks``, (n,).
 
-        Without a measurement it is modelled as consecutive point-to-point messages. Over several
-        nodes, messages within and between nodes overlap; the longer transfer counts, after the
-        latency of both. ``size_bytes`` are then those that a device receives, from all nodes.
+        Without a measurement the all-to-all is modelled as consecutive point-to-point messages.
+        Over several nodes, messages within and between nodes overlap; the longer transfer counts,
+        after the latency of both. ``size_bytes`` are then those that a device receives, from all
+        nodes.
 
         Args:
-            size_bytes: bytes that each device sends, its own part included, (n,).
+            size_bytes: bytes that each device sends, including those to itself, (n,).
             ranks: number of devices, (n,).
-            crossing: bytes of each device that cross to other nodes, (n,); by default all whose
-                destination is there.
-            forwarded: whether those are forwarded within the other node, (n,).
+            crossing: bytes of each device that cross to other nodes, (n,); by default all with a
+                destination on another node.
+            forwarded: whether bytes that cross are forwarded within the other node, (n,).
 
         Source:
             The latency-bandwidth law of :mod:`dse_evaluators.clusters.collectives` at each level;

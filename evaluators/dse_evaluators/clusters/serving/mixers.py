@@ -52,13 +52,13 @@ class StepTokens:
 
 
 def projections(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[KernelWork, ...]:
-    """Return the GEMMs with weights of a layer's attention or state, on one device.
+    """Return the weight GEMMs of a layer's attention or recurrent state, on one device.
 
     In latent attention the projections into the latents are replicated on all devices. Expanding
     keys and values from the latent in prefill, and absorbing that projection into queries and
-    outputs in decode, multiply the same weights with the same number of rows. An indexer, which is
-    replicated, too, has queries from their latent; its key and the weights of its heads join the
-    projection into the latents.
+    outputs in decode, multiply the same weights with the same number of rows. An indexer (of sparse
+    attention) is replicated, too: its queries are computed from the latent of the queries; its key
+    and the weights of its heads join the projection into the latents.
 
     Source:
         DeepSeek-AI: DeepSeek-V2, 2024, section 2.1.2 and appendix C; DeepSeek-V3.2, 2025,
@@ -95,7 +95,7 @@ def projections(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[K
 
 
 def values_width(share: ModelSharding) -> Floats:
-    """Return the width of one token's attention output, or of its state's, on one device, (n,)."""
+    """Return the width of one token's attention (or state) output on one device, (n,)."""
     model = share.model
     if model.state:
         return model.state_heads * model.state_width / share.devices
@@ -114,11 +114,11 @@ def moved_width(share: ModelSharding) -> Floats:
 
 
 def decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
-    """Return the operations and bytes of decode tokens, each over its context or its state.
+    """Return the operations and bytes of attention (or recurrent states) in a decode step.
 
-    A window limits the context, and so does an indexer, which scores all of it. Latent attention
-    multiplies every query head with the cached latents, which it reads once. A state is read and
-    written once per sequence and step.
+    A sliding window limits the context, and so does an indexer, which scores the complete context.
+    Latent attention multiplies every query head with the cached latents, which it reads once. A
+    state is read and written once per sequence and step.
 
     Source:
         DeepSeek-AI: DeepSeek-V2, 2024, appendix C; Jiang et al.: Mistral 7B, 2023, section 2
@@ -149,7 +149,7 @@ def decode_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
 
 
 def prompt_work(share: ModelSharding, tokens: StepTokens) -> KernelWork:
-    """Return the operations and bytes of a prefill chunk.
+    """Return the operations and bytes of attention (or recurrent states) for a prefill chunk.
 
     The results are averages over the chunks of a prompt. A token attends to half of the prompt on
     average, or to its window; a chunk reads the KV cache of its prefix. Latent attention multiplies

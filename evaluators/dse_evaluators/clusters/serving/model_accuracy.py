@@ -27,13 +27,13 @@ def service_errors(
     services: Mapping[str, ServingScenario],
     outside: Mask,
 ) -> dict[str, list[ModelError]]:
-    """Return the errors of the metrics of n serving plans, by metric.
+    """Return the model errors of n serving plans, by metric.
 
     Args:
         provided: names of the metrics.
         batch: designs with their ``weight_format``, and ``device`` if there are several services.
         services: the served model and its device, by name of the device.
-        outside: whether a plan has a part that no measured service had, (n,).
+        outside: whether a plan has a feature that no measured service had, (n,).
     """
     names = (
         batch.get("device", "").tolist()

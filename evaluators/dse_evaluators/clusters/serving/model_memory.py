@@ -56,7 +56,7 @@ def weight_bytes(
     Args:
         share: the sharding of a model copy.
         operand_bytes: bytes of a weight, (n,).
-        expert_bytes: bytes of a weight of routed experts, (n,), if they are others.
+        expert_bytes: bytes of a weight of routed experts, (n,), if these differ.
     """
     layers = copies = np.zeros_like(operand_bytes)
     routers: Floats | float = 0.0
@@ -91,7 +91,7 @@ def text_bytes(share: ModelSharding, tokens: float) -> Floats:
 
 
 def growing_bytes(share: ModelSharding) -> Floats:
-    """Return the bytes that each further token of a sequence adds on one device, (n,).
+    """Return the bytes that each additional token of a sequence adds on one device, (n,).
 
     Layers with a window or a state do not grow; :func:`bounded_bytes` returns their bytes.
     """
@@ -144,7 +144,7 @@ def _widest(share: ModelSharding) -> Floats:
 
 
 def roomy(room: Floats, each: Floats) -> Floats:
-    """Return the number of sequences of ``each`` bytes that fit into ``room`` free bytes, (n,)."""
+    """Return how many sequences of ``each`` bytes fit into ``room`` free bytes, (n,)."""
     return np.floor(np.maximum(room, 0.0) / each)
 
 

@@ -17,7 +17,7 @@ _GIB = 2.0**30
 
 
 def impossible(plan: Plans, model: Transformer, fabric: ServingFabric) -> dict[int, Fault]:
-    """Return a fault for each plan's first violated constraint except memory, by index.
+    """Return the first violated constraint of each infeasible plan, by index; memory excluded.
 
     Args:
         plan: the plans.
@@ -34,7 +34,7 @@ def impossible(plan: Plans, model: Transformer, fabric: ServingFabric) -> dict[i
 
 
 def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
-    """Return a fault for each plan of the mask ``among`` that exceeds memory, by index.
+    """Return the reason of infeasibility of each plan that exceeds memory, by index.
 
     Args:
         needed: bytes needed on a device, (n,).

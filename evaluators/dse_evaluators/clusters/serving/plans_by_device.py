@@ -47,7 +47,7 @@ class Fleet:
 
 
 def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
-    """Return the metrics and faults of plans that all use one kind of device."""
+    """Return the metrics of serving plans on one kind of device, with the infeasible plans."""
     formats, faults = read_formats(batch, service.device)
     faults = impossible(plan, service.model, service.fabric) | faults
     possible = np.ones(len(batch), dtype=bool)
@@ -57,7 +57,7 @@ def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floa
 
 
 def read_formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
-    """Return the number formats of n plans, and a fault for each plan with an unsupported one."""
+    """Return the number formats of n plans, and which plans have an unsupported format."""
     columns = ("weight_format", "prefill_weight_format", "expert_format")
     occurring = [name for column in columns for name in _occurring(batch, column)]
     asked = tuple(name for name in dict.fromkeys((*occurring, PLAIN)) if name != SAME)

@@ -233,11 +233,14 @@ class Serving(
                 rate_of(next(iter(services.values())).device, SPELLINGS[text])
 
     def evaluate_options(self, batch: Batch) -> Metrics:
-        """Return the metrics of n serving plans as arrays (n,) by name, and their faults."""
+        """Return the metrics of n serving plans as arrays (n,) by name, with infeasible plans."""
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
-        """Return the errors of the metrics of n serving plans, by metric, on measured services."""
+        """Return the relative model errors of n serving plans, by metric.
+
+        The errors were found on services with measured latencies.
+        """
         if self._choices is not None:
             return self._choices.model_errors(batch)
         plan = plans(batch, self._readings)
@@ -249,7 +252,7 @@ class Serving(
 
     @staticmethod
     def calibrate(file: Path, like: str) -> CalibrationResult:
-        """Fit the constants of a device to the times of a token of measured services.
+        """Fit the constants of a device to measured times per output token.
 
         Args:
             file: CSV file with the columns model, tp, batch, isl, osl and tpot_ms, or results of

@@ -32,7 +32,7 @@ FORM = RowFormat(
 
 
 def calibrate_serving_rows(path: Path, like: str) -> CalibrationResult:
-    """Fit the constants of a device to the times of a token of measured services.
+    """Fit the constants of a device to measured times per output token.
 
     Args:
         path: CSV file with the columns model, tp, batch, isl, osl and tpot_ms, and other inputs of
@@ -57,7 +57,7 @@ def calibrate_serving_rows(path: Path, like: str) -> CalibrationResult:
 
 
 def predict_tpot(device: Device, rows: Sequence[MeasuredRow]) -> Floats:
-    """Return the modelled seconds of a token of n services, (n,).
+    """Return the modelled seconds per output token of n services, (n,).
 
     Args:
         device: the device, whose constants are those of its ``calibrations``.

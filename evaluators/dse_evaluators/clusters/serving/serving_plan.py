@@ -58,7 +58,7 @@ READINGS: Mapping[str, Reading] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPlan:
-    """Parallel degrees of the replicas of one pool, for prefill or decode; every field is (n,)."""
+    """Parallel degrees of a pool of replicas, for prefill or decode; every field is (n,)."""
 
     tp: Floats
     groups: Floats
@@ -68,7 +68,7 @@ class PoolPlan:
 
     @property
     def stage_devices(self) -> Floats:
-        """Devices of a pipeline stage, which share its experts."""
+        """Devices of a pipeline stage, among which its experts are split, (n,)."""
         return self.tp * self.groups
 
     @property
@@ -141,7 +141,7 @@ class Plans:
 
 
 def plans(batch: Batch, readings: Readings) -> Plans:
-    """Return the serving plans of the n designs of a batch."""
+    """Return the serving plans of n designs, with one array per input, (n,)."""
     return Plans(**{each.name: readings.column(each.name, batch) for each in fields(Plans)})
 
 

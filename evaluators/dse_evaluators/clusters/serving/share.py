@@ -36,7 +36,7 @@ class ModelSharding:
 
     @property
     def kinds(self) -> tuple[ModelSharding, ...]:
-        """The same sharding of each kind of layers, as a model of equal layers.
+        """Sharding of each kind of layers, as if all layers of the model were of that kind.
 
         Layers without experts, in a model that has them, are replicated in every attention group.
         """
@@ -51,7 +51,10 @@ class ModelSharding:
 
     @property
     def busiest(self) -> Floats:
-        """Tokens of the busiest expert group over the mean; 1 where one group holds all experts."""
+        """Tokens of the busiest expert group, as a multiple of the mean over expert groups.
+
+        The ratio is 1 where one group holds all experts.
+        """
         return np.minimum(self.imbalance, self.expert_groups)
 
     @property
@@ -61,7 +64,7 @@ class ModelSharding:
 
     @property
     def last_layers(self) -> Floats:
-        """Layers of the last stage, which also has the LM head: the fewest, (n,) or ()."""
+        """Layers of the last pipeline stage, which also has the LM head: the fewest, (n,) or ()."""
         return np.floor(self.model.layers / np.asarray(self.stages, dtype=np.float64))
 
     def kind_layers(self, kind: Transformer, stage: Floats) -> Floats:

@@ -13,7 +13,10 @@ from dse_evaluators.clusters.simulator.state import ServerState
 
 @dataclass(slots=True, kw_only=True)
 class PrefillBatch:
-    """Prefill work of an iteration; arrays are (n,), except ``rows`` and ``requests``."""
+    """Prompts that n servers prefill in one iteration, as arrays.
+
+    Arrays are (n,), except ``rows`` and ``requests``.
+    """
 
     prompt: Ints
     """Prefill tokens."""
@@ -161,9 +164,9 @@ def _may(state: ServerState, reading: PrefillBatch, rows: Ints) -> Mask:
 
 
 def next_arrival(state: ServerState, rows: Ints) -> Floats:
-    """Return when the first request arrives that was never admitted, (r,); infinite if none.
+    """Return the arrival time of the first request that was never admitted, (r,), in seconds.
 
-    The time may be in the past.
+    The time may be in the past, and is infinite if no request is left.
     """
     width = state.arrival.shape[1]
     after = state.next[rows]

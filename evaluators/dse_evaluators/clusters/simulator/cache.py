@@ -11,7 +11,7 @@ from dse_evaluators.clusters.simulator.state import NEVER, ServerState
 def count_blocks(state: ServerState, rows: Ints, steps: Ints) -> Ints:
     """Return the cache blocks that r servers use after ``steps`` more tokens per sequence, (r,).
 
-    ``rows`` are the indices of these servers. The last token of a sequence is cached only when the
+    ``rows`` are the indices of the r servers. The last token of a sequence is cached only when the
     next one is generated. A chunked prompt holds the blocks of all its tokens from its first chunk
     on.
     """
@@ -46,7 +46,7 @@ def steps_in_room(state: ServerState, most: Ints) -> Ints:
 
 
 def evict(state: ServerState) -> Mask:
-    """Evict the newest requests of servers without memory for one more token per sequence.
+    """Evict the newest requests of servers whose KV cache has no room for one more token each.
 
     The result is the mask of the servers with evictions, (n,).
 

@@ -96,7 +96,10 @@ def run(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """Requests of n servers, (n, w); arrivals after a server's last request are infinite."""
+    """Requests of n servers, each with up to w requests, (n, w).
+
+    Arrivals after a server's last request are infinite.
+    """
 
     arrival: Floats  # seconds
     prompt: Ints  # tokens

@@ -30,7 +30,7 @@ class Gaps:
 
     @staticmethod
     def none(shape: tuple[int, ...], weight: float) -> Gaps:
-        """Return empty statistics for ``shape`` = (n, w): n servers of up to w requests each."""
+        """Return empty statistics of token gaps for n servers of up to w requests each."""
         rows, width = shape
         kept = width if weight else 0
         return Gaps(
@@ -107,7 +107,7 @@ def _bins(gap: Floats) -> Ints:
 def quantile(tokens: Ints, share: float) -> Floats:
     """Return a quantile (``share``, 0 to 1) of n servers' times between tokens [s], (n,).
 
-    It is 0 for a server without tokens.
+    The quantile is 0 for a server without tokens.
     """
     below = np.cumsum(tokens, axis=1)
     place = np.argmax(below >= share * below[:, -1:], axis=1)

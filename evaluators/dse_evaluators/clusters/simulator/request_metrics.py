@@ -44,7 +44,7 @@ FORMER_METRICS = {f"first_token{what}": f"ttft{what}" for what in ("", "_p50", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyLimits:
-    """Latency limits of a request; infinite where none is given."""
+    """Latency limits of a request, such as the time to the first token; infinite if not given."""
 
     ttft_s: float
     ttft_s_per_token: float

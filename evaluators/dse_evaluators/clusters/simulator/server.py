@@ -97,7 +97,7 @@ class ModelServer:
         return bounded_bytes(self.share, tokens)
 
     def tariff(self, rows: Ints) -> Tariff:
-        """Return a function that computes the time and energy of one iteration of some servers."""
+        """Return a function that computes time and energy of an iteration of the given servers."""
         return self.take(rows).cost
 
     def cost(self, work: IterationWork) -> IterationCost:

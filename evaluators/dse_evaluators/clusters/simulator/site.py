@@ -93,11 +93,11 @@ class Site:
             rate_of(self.device, text)
 
     def run(self, batch: Batch, read: Mapping[str, Floats], traffic: RequestTrace) -> Metrics:
-        """Simulate n designs and return their metrics.
+        """Simulate the serving of requests on n designs, and return their metrics.
 
         Args:
             batch: the designs, with their weight formats.
-            read: numeric inputs of these designs by name, such as ``tp``, (n,) each.
+            read: numeric inputs of the designs by name, such as ``tp``, (n,) each.
             traffic: the requests.
         """
         formats, faults = read_formats(batch, self.device)

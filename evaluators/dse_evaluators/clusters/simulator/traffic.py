@@ -19,7 +19,7 @@ _LONGEST = 2.0**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTrace:
-    """r requests in the order of arrival; every field is (r,)."""
+    """Trace of r requests in the order of arrival; every field is (r,)."""
 
     arrival: Floats
     """Seconds, at a mean rate of one request per second or as in the file; unused if closed."""
@@ -36,7 +36,7 @@ class RequestTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Lognormal distribution of a number of tokens; constant if ``spread`` is 0."""
+    """Lognormal distribution of a number of tokens per request; constant if ``spread`` is 0."""
 
     mean: float
     spread: float = 0.0

@@ -47,7 +47,10 @@ _IDLE_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCostModel:
-    """Training job, device and prices for step metrics; ``tokens`` are those of the training."""
+    """Training job with its device and prices, from which cost metrics are computed.
+
+    ``tokens`` are those of the complete training.
+    """
 
     job: TrainingJob
     device: Device
@@ -62,7 +65,7 @@ class TrainingCostModel:
 
     @property
     def absent_metrics(self) -> dict[str, tuple[str, str]]:
-        """Why other metrics cannot be computed and how to mend that, by metric."""
+        """Why some metrics cannot be computed, and a remedy, by metric."""
         found: dict[str, tuple[str, str]] = {}
         if self.tokens is None:
             reason = "the number of tokens of the training is not given"
@@ -86,12 +89,12 @@ def metrics(
     kept: TrainingMemoryUse,
     traffic: Floats,
 ) -> dict[str, Floats]:
-    """Return throughput, utilization, energy, cost and other metrics of n plans, (n,) each.
+    """Return throughput, utilization, energy, cost and other metrics of n training plans.
 
     Args:
         account: job, device and costs.
         plan: the parallel layouts.
-        took: seconds of a step, by part (compute, communication, bubble and others).
+        took: seconds of a step, by cause (compute, communication, bubble and others).
         kept: bytes on the fullest device, by use (weights, gradients and others).
         traffic: bytes that a device sends to replicas in a step, (n,).
     """

@@ -45,8 +45,8 @@ def activations(
 
     The first stage holds the most microbatches, each with the mask of the embedding; the last holds
     one, with its logits in 32 bits. Where all-to-alls overlap, one more is in flight. DualPipe
-    keeps one stage more than there are, whether these have all layers of a device or half of them;
-    the device with the first stage has the last one, too.
+    keeps activations of one stage more than the pipeline has; there, one device has the first and
+    the last stage.
 
     Args:
         plan: the parallel layouts.

@@ -37,12 +37,12 @@ class BlockTime:
 
     @property
     def backward_s(self) -> Floats:
-        """Backward seconds: 2 x the forward matrix products, 1.5 x the elementwise kernels."""
+        """Backward seconds of a layer: 2 x forward GEMMs plus 1.5 x elementwise kernels, (n,)."""
         return 2.0 * (self.products_s + self.core_s) + 1.5 * (self.softmax_s + self.elementwise_s)
 
     @property
     def weights_s(self) -> Floats:
-        """Seconds of computing weight gradients, for which no other pipeline stage waits."""
+        """Seconds to compute a layer's weight gradients, which delay no other stage, (n,)."""
         return self.products_s
 
 

@@ -36,11 +36,11 @@ class TrainingMemoryUse:
 def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> TrainingMemoryUse:
     """Compute the memory use on the fullest device by kind of data, in bytes, (n,).
 
-    If weights are kept elsewhere (ZeRO 3, or offload to the host), the device buffers two layers:
-    the one that is computed and the one that is fetched; if gradients are offloaded, those of the
-    layer that is computed and of the one that is sent. Offloaded optimizer state passes through
-    the device, which buffers that of two layers. A second copy of weights for backward passes is
-    sharded within its group.
+    If weights are kept elsewhere (ZeRO 3, or offload to the host), the device buffers the weights
+    of two layers: one that is computed and one that is fetched. If gradients are offloaded, it
+    buffers the gradients of two layers, too. Offloaded optimizer state passes through the device,
+    which buffers that of two layers. A second copy of weights for backward passes is sharded within
+    its group.
 
     Args:
         plan: the parallel layouts.
@@ -73,7 +73,7 @@ def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> Tra
 def too_large(
     kept: TrainingMemoryUse, possible: Mask, *, device_bytes: float, host_bytes: float
 ) -> dict[int, Fault]:
-    """Return a fault for each plan that exceeds device or host memory, by plan index.
+    """Return the reason of infeasibility of each plan that exceeds device or host memory.
 
     Args:
         kept: memory use of the plans.

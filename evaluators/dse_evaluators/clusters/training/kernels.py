@@ -23,7 +23,7 @@ OPERAND_BYTES = np.array([2.0, 2.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """Roofline constants of a device in one GEMM format or, as arrays (n,), in each plan's."""
+    """Roofline constants of a device in one GEMM format, or in the formats of n plans, (n,)."""
 
     constants: RooflineConstants
     flops_per_s: Size
@@ -55,12 +55,12 @@ class Chip:
 
 
 def plain(chips: Mapping[str, Chip]) -> Chip:
-    """Return the constants of the first of FORMATS that the device supports, 16-bit if possible."""
+    """Return the constants of a device's first supported format of FORMATS, 16-bit if possible."""
     return chips[FORMATS[plain_place(chips)]]
 
 
 def plain_place(chips: Mapping[str, Chip]) -> int:
-    """Return the index in FORMATS of the constants that :func:`plain` returns."""
+    """Return the index of the format in FORMATS whose constants :func:`plain` returns."""
     return next(place for place, name in enumerate(FORMATS) if name in chips)
 
 

@@ -53,8 +53,8 @@ def layer(
 ) -> LayerTime:
     """Compute the seconds of one layer for one microbatch, for each of n plans.
 
-    All-to-alls that overlap hide behind the passes of another microbatch through the layer, which
-    lose ``overlap_tax`` of their rate meanwhile.
+    Overlapped all-to-alls run during the passes of another microbatch through the layer; these
+    passes lose ``overlap_tax`` of their rate meanwhile.
 
     Source:
         DeepSeek-AI: DeepSeek-V3, 2024, section 3.2.1 (DualPipe: the exchanges of one microbatch
@@ -109,9 +109,9 @@ def tensor_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
 def context_s(
     job: TrainingJob, plan: TrainingPlan, system: System, core_s: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the exposed communication seconds of ring attention, forward and backward.
+    """Return the seconds of ring attention's communication that no computation hides, (n,).
 
-    Exposed is the part of the communication that does not overlap with attention.
+    Forward and backward passes are added.
 
     In the forward pass a device sends its current keys and values to its neighbour, once for each
     other device, while it processes them; in the backward pass it sends them again with their
@@ -146,7 +146,7 @@ def context_s(
 def passed_s(job: TrainingJob, plan: TrainingPlan, system: System) -> Floats:
     """Return the seconds of sending a microbatch from one pipeline stage to the next, (n,).
 
-    Each tensor-parallel device sends its part, and the next stage gathers the parts; without
+    Each tensor-parallel device sends its share, and the next stage gathers the shares; without
     ``split_messages`` each sends everything.
 
     Source:

@@ -27,7 +27,7 @@ def common_weights(model: Transformer) -> float:
 
 
 def expert_weights(model: Transformer) -> float:
-    """Return the number of weights of the feed-forward part of a layer, or of one expert."""
+    """Return the number of weights of a layer's feed-forward network, or of one expert."""
     return float((3 if model.gated else 2) * model.hidden * model.ffn)
 
 
@@ -41,7 +41,7 @@ SEEN_BY_STATE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Number of weights on a device of the first or last pipeline stage; every field is (n,).
+    """Weight counts on a device of the first or last pipeline stage; every field is (n,).
 
     Weights of ``experts`` have fewer replicas than those of ``layers``, and are 0 for a dense
     model; ``edge`` are the embedding and the LM head, which are always in 16 bits.
@@ -56,11 +56,11 @@ class Held:
         return self.layers + self.experts + self.edge
 
     def stored_bytes(self, plan: TrainingPlan) -> Floats:
-        """Return the bytes of the weights: layers in the GEMM format, the edge in 16 bits, (n,)."""
+        """Return the bytes of the weights, (n,): layers in the GEMM format, edges in 16 bits."""
         return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
 
     def shares(self, plan: TrainingPlan, stage: int) -> Held:
-        """Return weight counts per device, sharded from ZeRO stage ``stage`` on."""
+        """Return weight counts per device, divided by the shards from ZeRO stage ``stage`` on."""
         shared = plan.zero >= stage
         among = np.where(shared, plan.shards, 1.0)
         few = np.where(shared, plan.expert_shards, 1.0)
@@ -70,8 +70,8 @@ class Held:
 def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
     """Return the number of weights on a device of the first or last stage.
 
-    These are its layers, in each copy, and the embedding or the LM head, or both where one device
-    has the first and the last stage.
+    The count covers the stage's layers, in each copy, and the embedding or the LM head, or both
+    where one device has the first and the last stage.
     """
     most, spared = stage_layers(model, plan)
     layers = (most - spared) * plan.copies / plan.tensor
@@ -89,7 +89,7 @@ def count_weights(model: Transformer, plan: TrainingPlan) -> Held:
 
 
 def stage_layers(model: Transformer, plan: TrainingPlan) -> tuple[Floats, Floats]:
-    """Return the layers of the largest stage, and how many less the first and last have, (n,)."""
+    """Return the layers of the largest stage, and how many fewer the first and last have, (n,)."""
     most = np.ceil(model.layers / plan.pipeline)
     return most, np.minimum((most * plan.pipeline - model.layers) / 2.0, 1.0)
 

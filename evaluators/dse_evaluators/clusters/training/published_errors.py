@@ -28,7 +28,7 @@ def training_errors(
     chips: Mapping[str, Chip],
     formats: Sequence[str],
 ) -> dict[str, list[ModelError]]:
-    """Return the errors of the metrics of n training plans, by metric.
+    """Return the model errors of n training plans, by metric.
 
     Args:
         provided: names of the metrics.

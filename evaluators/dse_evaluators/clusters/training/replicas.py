@@ -32,14 +32,14 @@ class ReplicaCommunication:
     regathered_bytes: Floats
 
     def step_s(self, plan: TrainingPlan) -> Floats:
-        """Return the seconds of replica communication in a step, before overlap, (n,)."""
+        """Return the seconds of communication between replicas in a step, before overlap, (n,)."""
         scatters, gathers, again = _times(plan)
         shared_s = scatters * self.scattered_s + gathers * self.gathered_s
         shared_s = shared_s + again * self.regathered_s
         return np.where(plan.zero >= 1, shared_s, self.summed_s)
 
     def step_bytes(self, plan: TrainingPlan) -> Floats:
-        """Return the bytes that one device sends in a step, (n,)."""
+        """Return the bytes that one device sends to other replicas in a step, (n,)."""
         scatters, gathers, again = _times(plan)
         shared = scatters * self.scattered_bytes + gathers * self.gathered_bytes
         shared = shared + again * self.regathered_bytes

@@ -43,7 +43,7 @@ _SPARED = np.array([0.0, 2.0, 3.0, 3.0, 3.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """Machine properties that are given as options, not measured.
+    """Properties of a machine that options state and no measurement gives.
 
     ``host_bytes_per_s`` is the bandwidth between a device and its host in each direction;
     ``overlap_tax`` is the fraction of its compute rate that a device loses during communication;
@@ -67,7 +67,10 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """Seconds of n training steps, split into the additive parts PARTS; every field is (n,)."""
+    """Seconds of n training steps, split by cause; every field is (n,).
+
+    The causes are those of PARTS.
+    """
 
     compute_s: Floats
     recompute_s: Floats
@@ -84,7 +87,7 @@ class TrainingStep:
 def step(
     plan: TrainingPlan, one: LayerTime, rest: Rest, *, chip: Chip, habits: Habits
 ) -> TrainingStep:
-    """Compute the seconds of a training step by part, from those of one layer and microbatch.
+    """Compute the seconds of a training step by cause, from those of one layer and microbatch.
 
     The last stage, which has the LM head, is the slowest unless it has one layer less, and limits
     the rate of all microbatches. Every device waits once for the pipeline to fill and to drain.

@@ -57,10 +57,11 @@ class Training(
     ``throughput`` is tokens per second, ``utilization`` the model FLOPs utilization (recomputed
     operations do not count), ``headroom`` the free memory of the fullest device, ``exposed`` the
     time of a step in which devices wait for communication, ``data_traffic`` the bytes that a device
-    sends to replicas in a step. A plan that does not fit into memory is infeasible; its fault gives
-    the shortfall. ``extrapolated`` is yes where the device was not measured in the plan's format,
-    and for models with experts. Cost, carbon and energy are provided where the price and power of
-    the device are known, ``time_to_train`` and ``cost_to_train`` where ``tokens`` is given.
+    sends to replicas in a step. A plan that does not fit into memory is infeasible; the message
+    gives the shortfall. ``extrapolated`` is yes where the device was not measured in the plan's
+    format, and for models with experts. Cost, carbon and energy are provided where the price and
+    power of the device are known, ``time_to_train`` and ``cost_to_train`` where ``tokens`` is
+    given.
 
     Args:
         model: a name of ``workloads.transformer_configs``, the path of a Hugging Face
@@ -174,7 +175,7 @@ class Training(
         self.declare(Readings({**READINGS, "number_format": self._formats()}).fixed(fixed))
 
     def evaluate_options(self, batch: Batch) -> Metrics:
-        """Return the metrics of n training plans as arrays (n,) by name, and their faults."""
+        """Return the metrics of n training plans as arrays (n,) by name, with infeasible plans."""
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
@@ -191,7 +192,10 @@ class Training(
         return Metrics(columns=columns, faults=self._faults(plan, stored))
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
-        """Return the errors of the metrics of n training plans, by metric, on published runs."""
+        """Return the relative model errors of n training plans, by metric.
+
+        The errors were found on published training runs.
+        """
         if self._choices is not None:
             return self._choices.model_errors(batch)
         formats = [FORMATS[int(at)] for at in plans(batch, self._readings).number_format]

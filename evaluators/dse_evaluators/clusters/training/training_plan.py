@@ -120,7 +120,7 @@ class TrainingPlan:
     """Whether all-to-alls of experts overlap with the compute of another microbatch."""
 
     def take(self, among: Distinct) -> TrainingPlan:
-        """Return the plans of one representative of each group of equal plans."""
+        """Return one plan of each group of equal plans."""
         if among.place is None:
             return self
         return TrainingPlan(
@@ -129,17 +129,17 @@ class TrainingPlan:
 
     @cached_property
     def replicas(self) -> Floats:
-        """Number of pipelines, times the devices that divide a sequence, (n,)."""
+        """Number of data-parallel pipelines, times the devices that divide a sequence, (n,)."""
         return self.data * self.context
 
     @cached_property
     def copies(self) -> Floats:
-        """Copies of the weights in a pipeline, (n,)."""
+        """Number of copies of the weights in a pipeline, (n,)."""
         return _COPIES[self.schedule.astype(np.intp)]
 
     @cached_property
     def chunks(self) -> Floats:
-        """Stages of a copy of the weights that the schedule puts on each device, (n,)."""
+        """Number of pipeline stages of one weight copy on each device, (n,)."""
         return _CHUNKS[self.schedule.astype(np.intp)]
 
     @cached_property
@@ -149,12 +149,12 @@ class TrainingPlan:
 
     @cached_property
     def holders(self) -> Floats:
-        """Number of devices that hold the same weights, (n,)."""
+        """Number of devices that hold the same weights and average their gradients, (n,)."""
         return self.replicas * self.copies
 
     @cached_property
     def shards(self) -> Floats:
-        """Number of devices among which ZeRO shards, (n,)."""
+        """Number of devices among which ZeRO shards the training state, (n,)."""
         return np.where(self.zero_group > 0, self.zero_group, self.holders)
 
     @cached_property

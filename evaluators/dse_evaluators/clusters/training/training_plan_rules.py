@@ -14,7 +14,7 @@ from dse_evaluators.clusters.training.training_plan import SCHEDULES, TrainingJo
 
 
 def infeasible(plan: TrainingPlan, job: TrainingJob, *, system: System) -> dict[int, Fault]:
-    """Return a fault for the first constraint that each infeasible plan violates, by index.
+    """Return the first violated constraint of each infeasible training plan, by index.
 
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using

@@ -30,7 +30,7 @@ _AT_ONCE = 1024
 def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
     """Return the seconds of an iteration, of its compute and of each collective, (n,) each.
 
-    ``exposed_`` names give the seconds of a collective during which nothing is computed.
+    Names with ``exposed_`` give the seconds of a collective during which nothing is computed.
     """
     seconds = [job.work_s(work) for work in steps.works]
     played = play(steps, seconds)
@@ -52,7 +52,8 @@ def times(job: TwoStreamsJob, steps: Order) -> Mapping[str, Floats]:
 def memory_bytes(job: TwoStreamsJob, task: IterationTask) -> Mapping[str, Floats]:
     """Return the bytes per device of dense layers and of embedding tables, (n,) each.
 
-    These are weights, gradients and optimizer state; activations are left out, as in MAD-Max.
+    The bytes are those of weights, gradients and optimizer state; activations are left out, as in
+    MAD-Max.
     """
     model = job.model
     dense = sum(unit.weights * _states(unit.stack, task) for unit in model.units)
@@ -69,17 +70,18 @@ def _states(stack: str, task: IterationTask) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSchedule:
-    """Seconds of n iterations, (n,), and the exposed seconds of each communication step."""
+    """Seconds of n iterations, (n,), and of the exposed time of each communication step."""
 
     total_s: Floats
     exposed_s: Mapping[int, Floats]
 
 
 def play(order: Order, seconds: Sequence[Floats]) -> StreamSchedule:
-    """Simulate an iteration; a pass starts when the previous one has ended.
+    """Simulate the passes of an iteration on a computing and a communicating stream.
 
-    A step starts when its stream is free and the step that it waits for has ended. Communication is
-    exposed while it runs and the compute stream is idle; both are never idle at once.
+    A pass starts when the previous one has ended. A step starts when its stream is free and the
+    step that it waits for has ended. Communication is exposed while it runs and the compute stream
+    is idle; both are never idle at once.
 
     Args:
         order: the steps of each pass.

@@ -26,7 +26,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoStreamsModel:
-    """Network with its embedding tables.
+    """Description of a network for training or inference: layer units and embedding tables.
 
     ``joins`` is the index of the first unit (group of layers) that needs the looked-up embeddings,
     ``lookup_bytes`` the bytes that a sample reads from the tables; ``batch`` is the default number

@@ -73,7 +73,7 @@ class TwoStreamsPlan:
 
 
 def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStreamsPlan:
-    """Return the designs of a batch as arrays; absent inputs take the node type's values."""
+    """Return the parallel plans of n designs; absent inputs take the node type's values."""
     read = readings.columns(batch)
 
     def machine(figure: Callable[[ClusterNode], float]) -> Floats:
@@ -115,7 +115,7 @@ def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStre
 def infeasible(
     plan: TwoStreamsPlan, found: Mapping[str, Floats], needed_bytes: Floats
 ) -> dict[int, Fault]:
-    """Return a fault for each infeasible plan among n: the first constraint that it violates.
+    """Return the first violated constraint of each infeasible plan, by index.
 
     Args:
         plan: the plans.

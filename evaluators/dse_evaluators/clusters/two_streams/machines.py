@@ -28,7 +28,7 @@ class ClusterNode:
 
     ``flops_per_s`` is keyed by the bytes per number. ``link_bytes_per_s`` sums all links of a
     device within the node, ``network_bytes_per_s`` all network adapters of the node, both in one
-    direction. ``near_share`` is the part of an all-reduce over several nodes that stays within
+    direction. ``near_share`` is the fraction of an all-reduce over several nodes that stays within
     nodes. ``device`` names the device of ``devices.csv`` whose power and embodied carbon apply;
     ``price_per_hour`` is in US dollars per device, by default the price listed for that device.
     """
@@ -82,8 +82,8 @@ MACHINES: Mapping[str, ClusterNode] = {
 class ClusterRates:
     """Effective rates of one device on n clusters; every field is (n,).
 
-    Bandwidths are in one direction: ``near`` within the node, ``far`` between nodes.
-    ``near_share`` is the part of an all-reduce over all devices that stays within nodes.
+    Bandwidths are in one direction: ``near`` within the node, ``far`` between nodes. ``near_share``
+    is the fraction of an all-reduce over all devices that stays within nodes.
     """
 
     flops_per_s: Floats
@@ -124,7 +124,9 @@ class Bills:
 
     @staticmethod
     def of(*, price_per_hour: float | None, grid: str, pue: float) -> Bills:
-        """Build the table; a price of ``None`` takes the listed price of each node type.
+        """Build the costs of a device per second, by node type.
+
+        A price of ``None`` stands for the listed price of each node type.
 
         Raises:
             SpecError: there is no such grid, or a number is out of range.

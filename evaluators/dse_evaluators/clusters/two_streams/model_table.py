@@ -250,7 +250,7 @@ MODELS: Mapping[str, TwoStreamsModel] = {
 
 
 def model_of(name: str) -> TwoStreamsModel:
-    """Return the model with this name, as a sequence of layer units and embedding tables.
+    """Return a built-in model by name, as a sequence of layer units and embedding tables.
 
     Raises:
         SpecError: there is no such model; the hint gives the nearest name.

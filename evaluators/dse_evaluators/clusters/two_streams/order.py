@@ -38,7 +38,7 @@ class StreamWork(NamedTuple):
 
 
 class StreamStep(NamedTuple):
-    """Step of one stream, and the step of the other stream that must end before it starts."""
+    """Step of one stream, with the step of the other stream that must end before it starts."""
 
     work: int
     """Index into ``Order.works``."""
@@ -58,7 +58,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationTask:
-    """Kind of an iteration: which parts of a model it trains, and when it gathers weights.
+    """Kind of an iteration: which layers of a model it trains, and when it gathers weights.
 
     ``learns`` is whether there is a backward pass. The stacks (groups of layers) named in
     ``frozen`` are not trained. With ``ahead``, the weights of a unit are gathered for the backward

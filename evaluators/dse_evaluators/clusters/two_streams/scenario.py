@@ -23,7 +23,7 @@ TASKS = ("pretrain", "finetune", "inference")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Model and task, with a cache of the step orders of its parallel layouts."""
+    """Model and training task, with a cache of step orders by parallel layout."""
 
     model: TwoStreamsModel
     task: IterationTask
@@ -65,7 +65,7 @@ class Scenario:
 def task_of(
     model: TwoStreamsModel, name: str, frozen: Sequence[str] | None, *, ahead: bool
 ) -> IterationTask:
-    """Return the named task; ``finetune`` without ``frozen`` freezes the embedding tables.
+    """Return the task of a name; ``finetune`` without ``frozen`` freezes the embedding tables.
 
     Raises:
         SpecError: ``frozen`` has an unknown stack or all stacks, or the task is not fine-tuning.

@@ -57,7 +57,7 @@ class ParallelLayout:
 
     @property
     def shards(self) -> Floats:
-        """Number of shards of the weights, (n,)."""
+        """Number of shards into which the weights are split, (n,)."""
         return self._product(_SHARDS)
 
     def degree(self, way: str) -> Floats:

@@ -149,7 +149,7 @@ class TwoStreams(
         }
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n plans as arrays (n,) by name, with faults of infeasible plans."""
+        """Return the metrics of n plans as arrays (n,) by name, with infeasible plans."""
         return evaluate_distinct(batch, self.reads | self.optional, self._evaluate_columns)
 
     def _evaluate_columns(self, batch: Batch) -> Metrics:
