@@ -1,0 +1,214 @@
+"""Plans of measured services that the table leaves open, from published benchmark configurations.
+
+Most services of the table were measured by InferenceX, which publishes its configurations
+(SemiAnalysisAI/InferenceX, Apache-2.0, ``.github/configs/nvidia-master.yaml``): for each software
+image, model, lengths and number of clients, the replicas and devices of both pools, whether groups
+of attention are data parallel, and whether tokens are guessed. Every version of the file counts,
+until a week after the newest measurement. Of a service's configurations, those with another image
+or other devices than its row are left out; the plan is known if one remains.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FILE = ".github/configs/nvidia-master.yaml"
+LAST = "2026-05-05"
+PREFIXES = {
+    "dsr1": "deepseek-v3",
+    "glm5": "glm-5",
+    "gptoss": "gpt-oss-120b",
+    "kimik2.5": "kimi-k2",
+    "minimaxm2.5": "minimax-m2",
+    "qwen3.5": "qwen3.5-397b-a17b",
+    "70b": "llama3-70b",
+}
+BACKENDS = {"trt": "trtllm"}
+DEVICE = re.compile(r"-(g?b[23]00|h[12]00)-")
+SXM = ("h100", "h200", "b200", "b300")
+GUESSES = {"trt": 3, "trt with groups": 1, "sglang deepseek-v3": 2, "sglang": 3}
+"""Tokens guessed by services of one node, as their published scripts set them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """Replicas that do the same work."""
+
+    replicas: int
+    devices: int
+    ep: int
+    grouped: bool
+    """Whether each device computes the attention of sequences of its own."""
+
+    def design(self, prefix: str = "") -> dict[str, int]:
+        """Return the inputs of ``clusters.serving`` for a replica."""
+        groups = self.devices if self.grouped else 1
+        degrees = {"tp": self.devices // groups, "pp": 1, "attention_dp": groups, "ep": self.ep}
+        return {prefix + name: value for name, value in degrees.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedPlan:
+    """Published plan of a service."""
+
+    prefill: Pool | None
+    decode: Pool
+    guesses: int
+    """Tokens guessed per step."""
+
+    def design(self, clients: int) -> dict[str, float]:
+        """Return the inputs of ``clusters.serving`` for a number of clients of all replicas."""
+        pools: dict[str, float] = dict(self.decode.design())
+        if self.prefill is not None:
+            pools |= self.prefill.design("prefill_")
+            pools |= {"prefill_replicas": self.prefill.replicas, "replicas": self.decode.replicas}
+        copies = self.decode.replicas * pools["attention_dp"]
+        return {**pools, "batch": max(1, round(clients / copies))}
+
+
+Key = tuple[object, ...]
+Catalogue = Mapping[Key, Mapping[PublishedPlan, set[str]]]
+"""Images of each plan, by what a row states of its service."""
+
+
+def read_published(clone: Path) -> Catalogue:
+    """Return the published plans of a clone of InferenceX with its history."""
+    found = defaultdict[Key, dict[PublishedPlan, set[str]]](lambda: defaultdict(set))
+    for name, block in _blocks(clone):
+        device = DEVICE.search(name)
+        if device is None or block.get("model-prefix") not in PREFIXES:
+            continue
+        framework = str(block["framework"]).removeprefix("dynamo-")
+        system = device[1] + ("_sxm" if device[1] in SXM else "")
+        model = PREFIXES[block["model-prefix"]]
+        service = (model, system, block["precision"], BACKENDS.get(framework, framework))
+        for lengths in block.get("seq-len-configs") or block["scenarios"].get("fixed-seq-len", ()):
+            for entry in lengths["search-space"]:
+                plan = _plan(entry, framework, model)
+                for clients in _clients(entry):
+                    split = plan.prefill is not None
+                    key = (*service, split, lengths["isl"], lengths["osl"], clients)
+                    found[key][plan].add(_image(block["image"]))
+    return found
+
+
+def _blocks(clone: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every distinct entry of all versions of the file."""
+
+    def git(*command: str) -> str:
+        done = subprocess.run(["git", "-C", clone, *command], capture_output=True, check=False)
+        if done.returncode:
+            sys.exit(f"{clone}: {done.stderr.decode().strip()} (clone SemiAnalysisAI/InferenceX)")
+        return done.stdout.decode()
+
+    commits = git("rev-list", f"--before={LAST}", "HEAD", "--", FILE).split()
+    if not commits:
+        sys.exit(f"{clone}: no version of {FILE} before {LAST}; clone it with its history")
+    seen = set[str]()
+    for commit in commits:
+        for text in re.split(r"^(?=[a-z])", git("show", f"{commit}:{FILE}"), flags=re.MULTILINE):
+            if text in seen or not re.match(r"[a-z]", text):
+                continue
+            seen.add(text)
+            yield from yaml.load(text, yaml.CSafeLoader).items()
+
+
+def _plan(entry: Mapping[str, Any], framework: str, model: str) -> PublishedPlan:
+    split = "decode" in entry
+    decode = _pool(entry["decode"] if split else entry)
+    settings: Sequence[str] = entry["decode"].get("additional-settings", ()) if split else ()
+    prefill: Sequence[str] = entry["prefill"].get("additional-settings", ()) if split else ()
+    named = re.search(r"_mtp(\d)", " ".join([*prefill, *settings]))
+    guesses = 0
+    if entry.get("spec-decoding", "none") != "none":
+        usual = [f"{framework} {model}", framework + " with groups" * decode.grouped, framework]
+        guesses = next(GUESSES[name] for name in usual if name in GUESSES)
+        guesses = int(named[1]) if named else guesses
+    return PublishedPlan(
+        prefill=_pool(entry["prefill"]) if split else None, decode=decode, guesses=guesses
+    )
+
+
+def _pool(entry: Mapping[str, Any]) -> Pool:
+    return Pool(
+        replicas=entry.get("num-worker", 1),
+        devices=entry["tp"],
+        ep=entry.get("ep", 1),
+        grouped=bool(entry.get("dp-attn")),
+    )
+
+
+def _clients(entry: Mapping[str, Any]) -> list[int]:
+    if "conc-list" in entry:
+        return list(entry["conc-list"])
+    found = [int(entry["conc-start"])]
+    while 2 * found[-1] <= entry["conc-end"]:
+        found.append(2 * found[-1])
+    return found
+
+
+def _image(text: str) -> str:
+    return text.replace("#", "/").strip()
+
+
+def find_plans(catalogue: Catalogue, row: Mapping[str, str], model: str) -> list[PublishedPlan]:
+    """Return the published plans that agree with a row of the table.
+
+    Args:
+        catalogue: that of :func:`read_published`.
+        row: a row of the table.
+        model: our name of its model.
+    """
+    source = row["silicon_data_source"]
+    image = re.search(r"(?:image=|; )([^;= ]+:[^;: ]+)$", source)
+    clients = count_clients(row)
+    if image is None or clients is None:
+        return []
+    split = row["mode"] == "disagg"
+    service = (model, row["system"], row["precision"], row["backend"], split)
+    plans = catalogue.get((*service, int(row["isl"]), int(row["osl"]), clients), {})
+    return [
+        plan
+        for plan, images in plans.items()
+        if _image(image[1]) in images
+        and _agrees(plan.decode, row, "decode_" if split else "")
+        and (plan.prefill is None or _agrees(plan.prefill, row, "prefill_"))
+    ]
+
+
+def count_clients(row: Mapping[str, str]) -> int | None:
+    """Return the number of clients of a service, if its row states one."""
+    found = re.search(r"silicon_concurrency=(\d+)", row["silicon_data_source"])
+    return int(found[1]) if found else None
+
+
+def _agrees(pool: Pool, row: Mapping[str, str], prefix: str) -> bool:
+    """Return whether a row may have a pool.
+
+    The table multiplies the devices of some services by the groups of their attention, and has the
+    expert parallelism of prefill for both pools: only that of services without separate prefill is
+    compared, preferably as their names have it.
+    """
+    tp, groups, ep, workers = (
+        int(row.get(prefix + name) or 1) or 1
+        for name in ("tp_size", "attention_dp_size", "moe_ep_size", "num_workers")
+    )
+    named = re.search(r"_tp(\d+)_(?:\d_)?ep(\d+)_", row["id"]) if not prefix else None
+    devices = {int(named[1])} if named else {tp, tp * groups}
+    alike = prefix or (pool.ep == int(named[2]) if named else groups > 1 or pool.ep == ep)
+    stated = bool(row.get(prefix + "num_workers"))
+    return (
+        pool.devices in devices
+        and bool(alike)
+        and (groups == 1 or pool.grouped)
+        and not (stated and pool.replicas != workers)
+    )
