@@ -5,7 +5,9 @@ Most services of the table were measured by InferenceX, which publishes its conf
 image, model, lengths and number of clients, the replicas and devices of both pools, whether groups
 of attention are data parallel, and whether tokens are guessed. Every version of the file counts,
 until a week after the newest measurement. Of a service's configurations, those with another image
-or other devices than its row are left out; the plan is known if one remains.
+or other devices than its row are left out; the plan is known if one remains. A row without an image
+has the configurations in force on its day; those of November 2025 are older than the first version,
+which still states the rules by which their scripts chose ``ep`` and groups, not in the table yet.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any
 import yaml
 
 FILE = ".github/configs/nvidia-master.yaml"
-LAST = "2026-05-05"
+FIRST, LAST = "2025-11-03", "2026-05-05"
 PREFIXES = {
     "dsr1": "deepseek-v3",
     "glm5": "glm-5",
@@ -75,15 +77,24 @@ class PublishedPlan:
         return {**pools, "batch": max(1, round(clients / copies))}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """Software image of a plan, and the first and the last day of it in the file."""
+
+    image: str
+    first: str
+    last: str
+
+
 Key = tuple[object, ...]
-Catalogue = Mapping[Key, Mapping[PublishedPlan, set[str]]]
-"""Images of each plan, by what a row states of its service."""
+Catalogue = Mapping[Key, Mapping[PublishedPlan, set[Use]]]
+"""Uses of each plan, by what a row states of its service."""
 
 
 def read_published(clone: Path) -> Catalogue:
     """Return the published plans of a clone of InferenceX with its history."""
-    found = defaultdict[Key, dict[PublishedPlan, set[str]]](lambda: defaultdict(set))
-    for name, block in _blocks(clone):
+    found = defaultdict[Key, dict[PublishedPlan, set[Use]]](lambda: defaultdict(set))
+    for name, block, days in _blocks(clone):
         device = DEVICE.search(name)
         if device is None or block.get("model-prefix") not in PREFIXES:
             continue
@@ -97,12 +108,13 @@ def read_published(clone: Path) -> Catalogue:
                 for clients in _clients(entry):
                     split = plan.prefill is not None
                     key = (*service, split, lengths["isl"], lengths["osl"], clients)
-                    found[key][plan].add(_image(block["image"]))
+                    use = Use(image=_image(block["image"]), first=days[0], last=days[-1])
+                    found[key][plan].add(use)
     return found
 
 
-def _blocks(clone: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every distinct entry of all versions of the file."""
+def _blocks(clone: Path) -> Iterator[tuple[str, Mapping[str, Any], list[str]]]:
+    """Yield every distinct entry of all versions of the file, with the days it was in force."""
 
     def git(*command: str) -> str:
         done = subprocess.run(["git", "-C", clone, *command], capture_output=True, check=False)
@@ -110,16 +122,19 @@ def _blocks(clone: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             sys.exit(f"{clone}: {done.stderr.decode().strip()} (clone SemiAnalysisAI/InferenceX)")
         return done.stdout.decode()
 
-    commits = git("rev-list", f"--before={LAST}", "HEAD", "--", FILE).split()
-    if not commits:
+    log = ("log", f"--before={LAST}", "--reverse", "--format=%H %cs", "HEAD", "--", FILE)
+    versions = [line.split() for line in git(*log).splitlines()]
+    if not versions:
         sys.exit(f"{clone}: no version of {FILE} before {LAST}; clone it with its history")
-    seen = set[str]()
-    for commit in commits:
+    days = defaultdict[str, list[str]](list)
+    ends = [day for _, day in versions[1:]] + [LAST]
+    for (commit, first), last in zip(versions, ends, strict=True):
         for text in re.split(r"^(?=[a-z])", git("show", f"{commit}:{FILE}"), flags=re.MULTILINE):
-            if text in seen or not re.match(r"[a-z]", text):
-                continue
-            seen.add(text)
-            yield from yaml.load(text, yaml.CSafeLoader).items()
+            if re.match(r"[a-z]", text):
+                days[text] += [first, last]
+    for text, known in days.items():
+        for name, block in yaml.load(text, yaml.CSafeLoader).items():
+            yield name, block, known
 
 
 def _plan(entry: Mapping[str, Any], framework: str, model: str) -> PublishedPlan:
@@ -168,21 +183,33 @@ def find_plans(catalogue: Catalogue, row: Mapping[str, str], model: str) -> list
         row: a row of the table.
         model: our name of its model.
     """
-    source = row["silicon_data_source"]
-    image = re.search(r"(?:image=|; )([^;= ]+:[^;: ]+)$", source)
     clients = count_clients(row)
-    if image is None or clients is None:
+    if clients is None:
         return []
     split = row["mode"] == "disagg"
     service = (model, row["system"], row["precision"], row["backend"], split)
     plans = catalogue.get((*service, int(row["isl"]), int(row["osl"]), clients), {})
     return [
         plan
-        for plan, images in plans.items()
-        if _image(image[1]) in images
+        for plan, uses in plans.items()
+        if any(_is_use(one, row) for one in uses)
         and _agrees(plan.decode, row, "decode_" if split else "")
         and (plan.prefill is None or _agrees(plan.prefill, row, "prefill_"))
     ]
+
+
+def _is_use(use: Use, row: Mapping[str, str]) -> bool:
+    """Return whether a row may have been measured with an entry of the file."""
+    image = _named_image(row)
+    if image:
+        return image == use.image
+    day = re.search(r"measured=([\d-]{10})", row["silicon_data_source"])
+    return day is not None and use.first <= max(day[1], FIRST) <= use.last
+
+
+def _named_image(row: Mapping[str, str]) -> str:
+    found = re.search(r"(?:image=|; )([^;= ]+:[^;: ]+)$", row["silicon_data_source"])
+    return _image(found[1]) if found else ""
 
 
 def count_clients(row: Mapping[str, str]) -> int | None:
@@ -204,7 +231,8 @@ def _agrees(pool: Pool, row: Mapping[str, str], prefix: str) -> bool:
     )
     named = re.search(r"_tp(\d+)_(?:\d_)?ep(\d+)_", row["id"]) if not prefix else None
     devices = {int(named[1])} if named else {tp, tp * groups}
-    alike = prefix or (pool.ep == int(named[2]) if named else groups > 1 or pool.ep == ep)
+    alike = prefix or not _named_image(row)
+    alike = alike or (pool.ep == int(named[2]) if named else groups > 1 or pool.ep == ep)
     stated = bool(row.get(prefix + "num_workers"))
     return (
         pool.devices in devices

@@ -43,8 +43,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import spearmanr
 from published_plans import Catalogue, count_clients, find_plans, read_published
+from scipy.stats import spearmanr
 from service_formats import FORMATS, read_formats
 
 from dse.core.batch import Batch
