@@ -115,26 +115,27 @@ def read_published(clone: Path) -> Catalogue:
 
 def _blocks(clone: Path) -> Iterator[tuple[str, Mapping[str, Any], list[str]]]:
     """Yield every distinct entry of all versions of the file, with the days it was in force."""
-
-    def git(*command: str) -> str:
-        done = subprocess.run(["git", "-C", clone, *command], capture_output=True, check=False)
-        if done.returncode:
-            sys.exit(f"{clone}: {done.stderr.decode().strip()} (clone SemiAnalysisAI/InferenceX)")
-        return done.stdout.decode()
-
     log = ("log", f"--before={LAST}", "--reverse", "--format=%H %cs", "HEAD", "--", FILE)
-    versions = [line.split() for line in git(*log).splitlines()]
+    versions = [line.split() for line in _git(clone, *log).splitlines()]
     if not versions:
         sys.exit(f"{clone}: no version of {FILE} before {LAST}; clone it with its history")
     days = defaultdict[str, list[str]](list)
     ends = [day for _, day in versions[1:]] + [LAST]
     for (commit, first), last in zip(versions, ends, strict=True):
-        for text in re.split(r"^(?=[a-z])", git("show", f"{commit}:{FILE}"), flags=re.MULTILINE):
+        file = _git(clone, "show", f"{commit}:{FILE}")
+        for text in re.split(r"^(?=[a-z])", file, flags=re.MULTILINE):
             if re.match(r"[a-z]", text):
                 days[text] += [first, last]
     for text, known in days.items():
         for name, block in yaml.load(text, yaml.CSafeLoader).items():
             yield name, block, known
+
+
+def _git(clone: Path, *command: str) -> str:
+    done = subprocess.run(["git", "-C", clone, *command], capture_output=True, check=False)
+    if done.returncode:
+        sys.exit(f"{clone}: {done.stderr.decode().strip()} (clone SemiAnalysisAI/InferenceX)")
+    return done.stdout.decode()
 
 
 def _plan(entry: Mapping[str, Any], framework: str, model: str) -> PublishedPlan:
@@ -221,16 +222,16 @@ def count_clients(row: Mapping[str, str]) -> int | None:
 def _agrees(pool: Pool, row: Mapping[str, str], prefix: str) -> bool:
     """Return whether a row may have a pool.
 
-    The table multiplies the devices of some services by the groups of their attention, and has the
-    expert parallelism of prefill for both pools: only that of services without separate prefill is
-    compared, preferably as their names have it.
+    The table multiplies the devices of some services by the groups of their attention or of their
+    experts, and has the expert parallelism of prefill for both pools: only that of services without
+    separate prefill is compared, preferably as their names have it.
     """
     tp, groups, ep, workers = (
         int(row.get(prefix + name) or 1) or 1
         for name in ("tp_size", "attention_dp_size", "moe_ep_size", "num_workers")
     )
     named = re.search(r"_tp(\d+)_(?:\d_)?ep(\d+)_", row["id"]) if not prefix else None
-    devices = {int(named[1])} if named else {tp, tp * groups}
+    devices = {int(named[1])} if named else {tp, tp * groups, tp * groups / ep}
     alike = prefix or not _named_image(row)
     alike = alike or (pool.ep == int(named[2]) if named else groups > 1 or pool.ep == ep)
     stated = bool(row.get(prefix + "num_workers"))
