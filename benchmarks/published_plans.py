@@ -18,6 +18,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,13 @@ import yaml
 
 FILE = ".github/configs/nvidia-master.yaml"
 FIRST, LAST = "2025-11-03", "2026-05-05"
+SLACK = timedelta(days=14)
+"""How long before or after its days in the file an entry may have been measured.
+
+Of 2,205 services that match one plan by image and devices, 2,202 were measured on or after its
+first day and 3 at most 14 days before; 22 were measured up to 3 days after its last day.
+"""
+
 PREFIXES = {
     "dsr1": "deepseek-v3",
     "glm5": "glm-5",
@@ -37,6 +45,12 @@ PREFIXES = {
 BACKENDS = {"trt": "trtllm"}
 DEVICE = re.compile(r"-(g?b[23]00|h[12]00)-")
 SXM = ("h100", "h200", "b200", "b300")
+TOO_LARGE = ("deepseek-v3",)
+"""Models that no device holds: entries with one device leave the plan to another file."""
+
+EXPERTS = {"deepseek-v3": 256, "glm-5": 256, "kimi-k2": 384}
+"""Experts of a layer of models that are spread over many devices."""
+
 GUESSES = {"trt": 3, "trt with groups": 1, "sglang deepseek-v3": 2, "sglang": 3}
 """Tokens guessed by services of one node, as their published scripts set them."""
 
@@ -66,15 +80,24 @@ class PublishedPlan:
     decode: Pool
     guesses: int
     """Tokens guessed per step."""
+    slots: int = 0
+    """Experts of a layer with their copies; 0: without copies."""
 
-    def design(self, clients: int) -> dict[str, float]:
-        """Return the inputs of ``clusters.serving`` for a number of clients of all replicas."""
+    def design(self, clients: int, model: str) -> dict[str, float]:
+        """Return the inputs of ``clusters.serving`` for a number of clients of all replicas.
+
+        Where the devices do not divide the experts, copies fill the last ones: a server has no
+        other way.
+        """
         pools: dict[str, float] = dict(self.decode.design())
         if self.prefill is not None:
             pools |= self.prefill.design("prefill_")
             pools |= {"prefill_replicas": self.prefill.replicas, "replicas": self.decode.replicas}
         copies = self.decode.replicas * pools["attention_dp"]
-        return {**pools, "batch": max(1, round(clients / copies))}
+        experts = EXPERTS.get(model, 0)
+        slots = self.slots or -(-experts // self.decode.ep) * self.decode.ep
+        copied = {"redundant_experts": max(0, slots - experts)} if experts else {}
+        return {**pools, **copied, "batch": max(1, round(clients / copies))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +128,8 @@ def read_published(clone: Path) -> Catalogue:
         for lengths in block.get("seq-len-configs") or block["scenarios"].get("fixed-seq-len", ()):
             for entry in lengths["search-space"]:
                 plan = _plan(entry, framework, model)
+                if model in TOO_LARGE and plan.decode.devices == 1:
+                    continue
                 for clients in _clients(entry):
                     split = plan.prefill is not None
                     key = (*service, split, lengths["isl"], lengths["osl"], clients)
@@ -143,14 +168,19 @@ def _plan(entry: Mapping[str, Any], framework: str, model: str) -> PublishedPlan
     decode = _pool(entry["decode"] if split else entry)
     settings: Sequence[str] = entry["decode"].get("additional-settings", ()) if split else ()
     prefill: Sequence[str] = entry["prefill"].get("additional-settings", ()) if split else ()
-    named = re.search(r"_mtp(\d)", " ".join([*prefill, *settings]))
+    text = " ".join([*prefill, *settings])
+    named = re.search(r"_mtp(\d)", text)
     guesses = 0
     if entry.get("spec-decoding", "none") != "none":
         usual = [f"{framework} {model}", framework + " with groups" * decode.grouped, framework]
         guesses = next(GUESSES[name] for name in usual if name in GUESSES)
         guesses = int(named[1]) if named else guesses
+    slots = re.search(r"_eplb(\d{2,})", text)
     return PublishedPlan(
-        prefill=_pool(entry["prefill"]) if split else None, decode=decode, guesses=guesses
+        prefill=_pool(entry["prefill"]) if split else None,
+        decode=decode,
+        guesses=guesses,
+        slots=int(slots[1]) if slots else 0,
     )
 
 
@@ -201,11 +231,13 @@ def find_plans(catalogue: Catalogue, row: Mapping[str, str], model: str) -> list
 
 def _is_use(use: Use, row: Mapping[str, str]) -> bool:
     """Return whether a row may have been measured with an entry of the file."""
-    image = _named_image(row)
-    if image:
-        return image == use.image
-    day = re.search(r"measured=([\d-]{10})", row["silicon_data_source"])
-    return day is not None and use.first <= max(day[1], FIRST) <= use.last
+    found = re.search(r"measured=([\d-]{10})", row["silicon_data_source"])
+    if found is None:
+        return False
+    image, day = _named_image(row), max(found[1], FIRST)
+    slack = SLACK if image else timedelta(0)
+    first, last, measured = (date.fromisoformat(text) for text in (use.first, use.last, day))
+    return image in ("", use.image) and first - slack <= measured <= last + slack
 
 
 def _named_image(row: Mapping[str, str]) -> str:

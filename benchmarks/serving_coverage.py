@@ -74,7 +74,7 @@ SYSTEMS = {
 }
 SOFTWARE = ("backend", "backend_version", "gemm_quant_mode", "moe_quant_mode")
 DEGREES = ("tp", "pp", "attention_dp", "ep")
-ALIKE = ("model", "system", "isl", "osl", "software", "clients")
+ALIKE = ("model", "system", "isl", "osl", "software", "clients", "guesses")
 NEAR = 0.05
 """Loss within which a chosen plan counts as good as the best."""
 
@@ -117,6 +117,11 @@ class Service:
         return float(
             np.prod([float(str(self.design[name])) for name in ("tp", "pp", "attention_dp")])
         )
+
+    @property
+    def guesses(self) -> float:
+        """Tokens guessed per step."""
+        return float(str(self.design.get("draft_tokens", 0)))
 
     @property
     def clients(self) -> float:
@@ -165,7 +170,7 @@ def _service(
         plan = min(plans, key=lambda plan: plan.guesses)
         kind = "published" if len(plans) == 1 else "published, maybe guessing"
         kind = "published, guessing" if plan.guesses else kind
-        design |= {**plan.design(count_clients(row) or 1), "draft_tokens": plan.guesses}
+        design |= {**plan.design(count_clients(row) or 1, model), "draft_tokens": plan.guesses}
     return Service(
         kind=kind,
         mode=row["mode"],
@@ -231,8 +236,10 @@ def evaluate(services: list[Service]) -> np.ndarray:
     groups = defaultdict[tuple[object, ...], list[int]](list)
     for place, one in enumerate(services):
         if not one.kind.startswith("unknown"):
-            guesses = bool(one.design.get("draft_tokens"))
-            key = (one.model, one.system, one.isl, one.osl, guesses, frozenset(one.design))
+            key = (
+                *(one.model, one.system, one.isl, one.osl, one.guesses > 0),
+                frozenset(one.design),
+            )
             groups[key].append(place)
     seconds = np.full(len(services), np.nan)
     for (model, system, isl, osl, guesses, _), places in groups.items():
