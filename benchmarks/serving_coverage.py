@@ -22,6 +22,10 @@ prediction, whose tokens are accepted with the lowest published probability, .85
 DeepSeek-V3, 2024, section 5.4.3). *Published, maybe guessing* services have one published plan,
 with and without guesses; the error is that without.
 
+The project's own load tests have equal lengths (standard deviation 0, end of text ignored:
+``src/aiconfigurator/generator/sflow.py`` of the same commit), those of InferenceX 80 to 100 % of
+the nominal ones (``RANDOM_RANGE_RATIO``).
+
 With ``--choices``, of the stated services of one model, system, software version, formats, lengths
 and number of clients, the plan that the model finds best is compared with the measured best: by
 the time of a token, and by tokens a second and device.
@@ -84,6 +88,13 @@ MEASUREMENT = ("system", "mode", "isl", "osl", "silicon_ttft_ms", "silicon_tpot_
 ACCEPTANCE = 0.85
 """Probability that the token of a layer for multi-token prediction is accepted."""
 
+PREFILL_FIRST = ("sglang",)
+"""Servers that compute all waiting prompts before the next decode step.
+
+Source: sgl-project/sglang, documentation of the server arguments: ``enable_mixed_chunk``, which
+joins prompts to decode steps, is off by default. vLLM and TensorRT-LLM join them.
+"""
+
 GUESSING_LAYER = {
     "deepseek-v3": {"dense_layers": 0},
     "qwen3.5-397b-a17b": {"state_layers": 0, "state": ""},
@@ -108,6 +119,8 @@ class Service:
     osl: int
     design: Mapping[str, object]
     software: str
+    in_step: bool
+    """Whether its load test had equal lengths, and its server computes prompts before decoding."""
     part: str
     token_s: float
 
@@ -181,8 +194,14 @@ def _service(
         design=design,
         part=part_of(model, row["system"]),
         software=" ".join(row[name] for name in SOFTWARE),
+        in_step=row["backend"] in PREFILL_FIRST and _has_equal_lengths(row),
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )
+
+
+def _has_equal_lengths(row: Mapping[str, str]) -> bool:
+    """Return whether a row is of the project's own load tests, not of InferenceX."""
+    return "/data/" in row["silicon_data_source"]
 
 
 def _read_plan(row: Mapping[str, str]) -> dict[str, int]:
@@ -237,12 +256,12 @@ def evaluate(services: list[Service]) -> np.ndarray:
     for place, one in enumerate(services):
         if not one.kind.startswith("unknown"):
             key = (
-                *(one.model, one.system, one.isl, one.osl, one.guesses > 0),
+                *(one.model, one.system, one.isl, one.osl, one.guesses > 0, one.in_step),
                 frozenset(one.design),
             )
             groups[key].append(place)
     seconds = np.full(len(services), np.nan)
-    for (model, system, isl, osl, guesses, _), places in groups.items():
+    for (model, system, isl, osl, guesses, in_step, _), places in groups.items():
         layer = {"like": model, "layers": 1} | GUESSING_LAYER.get(str(model), {})
         try:
             served = Serving(
@@ -251,6 +270,7 @@ def evaluate(services: list[Service]) -> np.ndarray:
                 isl=isl,
                 osl=osl,
                 waiting=True,
+                equal_lengths=in_step,
                 draft_model=layer if guesses else None,
                 acceptance=ACCEPTANCE,
             )
