@@ -1,7 +1,7 @@
 """Count the published serving measurements that ``clusters.serving`` can be asked about, as CSV.
 
     python benchmarks/serving_coverage.py silicon_sample.csv [--choices]
-        [--part development|held-out]
+        [--configurations InferenceX] [--part development|held-out]
 
 The table has 5,221 measured services (ai-dynamo/aiconfigurator@095f58a, Apache-2.0:
 aic-core/src/aiconfigurator_core/systems/silicon_sample.csv). A row is *stated* if its columns give
@@ -12,6 +12,19 @@ clients, which its name has, in decode. A row whose name and columns disagree on
 but the evaluator refuses them: it lacks memory for them, or a rule of their plan is broken. On
 devices without units of 4 bits, weights of 4 bits are widened to bf16. For the other kinds the
 error of the time of a token follows; no constant was fitted to them.
+
+Many measurements are in the table two or three times, with columns of unequal completeness: a row
+is *listed twice* if another row of the same two times states the plan. With ``--configurations``, a
+clone of SemiAnalysisAI/InferenceX with its history, a row is *published* if its published
+configurations leave one plan (:mod:`published_plans`), which then replaces the columns. A
+*published, guessing* service guesses tokens: its draft model is the layer for multi-token
+prediction, whose tokens are accepted with the lowest published probability, .85 (DeepSeek-AI:
+DeepSeek-V3, 2024, section 5.4.3). *Published, maybe guessing* services have one published plan,
+with and without guesses; the error is that without.
+
+The project's own load tests have equal lengths (standard deviation 0, end of text ignored:
+``src/aiconfigurator/generator/sflow.py`` of the same commit), those of InferenceX 80 to 100 % of
+the nominal ones (``RANDOM_RANGE_RATIO``).
 
 With ``--choices``, of the stated services of one model, system, software version, formats, lengths
 and number of clients, the plan that the model finds best is compared with the measured best: by
@@ -34,6 +47,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from published_plans import Catalogue, count_clients, find_plans, read_published
 from scipy.stats import spearmanr
 from service_formats import FORMATS, read_formats
 
@@ -64,9 +78,31 @@ SYSTEMS = {
 }
 SOFTWARE = ("backend", "backend_version", "gemm_quant_mode", "moe_quant_mode")
 DEGREES = ("tp", "pp", "attention_dp", "ep")
-ALIKE = ("model", "system", "isl", "osl", "software", "clients")
+ALIKE = ("model", "system", "isl", "osl", "software", "clients", "guesses")
 NEAR = 0.05
 """Loss within which a chosen plan counts as good as the best."""
+
+MEASUREMENT = ("system", "mode", "isl", "osl", "silicon_ttft_ms", "silicon_tpot_ms")
+"""Columns that are equal, to the last digit, in all rows of a measurement."""
+
+ACCEPTANCE = 0.85
+"""Probability that the token of a layer for multi-token prediction is accepted."""
+
+PREFILL_FIRST = ("sglang",)
+"""Servers that compute all waiting prompts before the next decode step.
+
+Source: sgl-project/sglang, documentation of the server arguments: ``enable_mixed_chunk``, which
+joins prompts to decode steps, is off by default. vLLM and TensorRT-LLM join them.
+"""
+
+GUESSING_LAYER = {
+    "deepseek-v3": {"dense_layers": 0},
+    "qwen3.5-397b-a17b": {"state_layers": 0, "state": ""},
+}
+"""Fields in which the layer for multi-token prediction differs from the model's layers."""
+
+KNOWN = ("stated", "listed twice", "published", "published, guessing", "published, maybe guessing")
+"""Kinds of services whose plan is known."""
 
 COLUMNS = ("kind", "mode", "model", "rows", "median", "spearman")
 
@@ -83,6 +119,8 @@ class Service:
     osl: int
     design: Mapping[str, object]
     software: str
+    in_step: bool
+    """Whether its load test had equal lengths, and its server computes prompts before decoding."""
     part: str
     token_s: float
 
@@ -94,31 +132,58 @@ class Service:
         )
 
     @property
+    def guesses(self) -> float:
+        """Tokens guessed per step."""
+        return float(str(self.design.get("draft_tokens", 0)))
+
+    @property
     def clients(self) -> float:
         """Sequences of a replica."""
         return float(str(self.design["batch"])) * float(str(self.design["attention_dp"]))
 
 
-def read_services(path: Path) -> list[Service]:
+def read_services(path: Path, published: Catalogue | None = None) -> list[Service]:
     """Return the services of a table, in its order."""
     with path.open(encoding="utf-8", newline="") as file:
-        return [_service(row) for row in csv.DictReader(file)]
+        rows = list(csv.DictReader(file))
+    twins = {_measurement(row): row for row in rows if _states_plan(row)}
+    return [_service(row, twins.get(_measurement(row)), published or {}) for row in rows]
 
 
-def _service(row: Mapping[str, str]) -> Service:
+def _measurement(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what only rows of the same measurement have in common."""
+    return tuple(row[name] for name in MEASUREMENT)
+
+
+def _states_plan(row: Mapping[str, str]) -> bool:
+    """Return whether a row's columns give one plan of each pool, and their numbers."""
+    split = row["mode"] == "disagg"
+    if split and not row["decode_num_workers"]:
+        return False
+    return not _is_contradictory(row, "decode_" if split else "")
+
+
+def _service(
+    row: Mapping[str, str], twin: Mapping[str, str] | None, published: Catalogue
+) -> Service:
     name = row["model_path"].split("/")[-1]
     model = next((value for key, value in MODELS.items() if name.startswith(key)), "")
     known = bool(model and row["gemm_quant_mode"] in FORMATS and row["system"] in SYSTEMS)
     design = read_formats(row, model) if known else {}
-    split = row["mode"] == "disagg"
-    design |= _pools(row) if split else {**_plan(row, ""), "batch": int(row["batch_size"] or 1)}
     kind = "stated"
     if not known:
         kind = "unknown model, system or format"
-    elif _is_contradictory(row, "decode_" if split else ""):
-        kind = "contradictory"
-    elif split and not row["decode_num_workers"]:
-        kind = "assumed"
+    elif not _states_plan(row):
+        kind = "listed twice"
+        if twin is None:
+            kind = "assumed" if row["mode"] == "disagg" else "contradictory"
+    design |= _read_plan(row if twin is None or kind != "listed twice" else twin)
+    plans = find_plans(published, row, model)
+    if known and len({(plan.prefill, plan.decode) for plan in plans}) == 1:
+        plan = min(plans, key=lambda plan: plan.guesses)
+        kind = "published" if len(plans) == 1 else "published, maybe guessing"
+        kind = "published, guessing" if plan.guesses else kind
+        design |= {**plan.design(count_clients(row) or 1, model), "draft_tokens": plan.guesses}
     return Service(
         kind=kind,
         mode=row["mode"],
@@ -129,8 +194,21 @@ def _service(row: Mapping[str, str]) -> Service:
         design=design,
         part=part_of(model, row["system"]),
         software=" ".join(row[name] for name in SOFTWARE),
+        in_step=row["backend"] in PREFILL_FIRST and _has_equal_lengths(row),
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )
+
+
+def _has_equal_lengths(row: Mapping[str, str]) -> bool:
+    """Return whether a row is of the project's own load tests, not of InferenceX."""
+    return "/data/" in row["silicon_data_source"]
+
+
+def _read_plan(row: Mapping[str, str]) -> dict[str, int]:
+    """Return the plan and the load of a row, as its columns have them."""
+    if row["mode"] == "disagg":
+        return _pools(row)
+    return {**_plan(row, ""), "batch": int(row["batch_size"] or 1)}
 
 
 def part_of(model: str, system: str) -> str:
@@ -177,13 +255,24 @@ def evaluate(services: list[Service]) -> np.ndarray:
     groups = defaultdict[tuple[object, ...], list[int]](list)
     for place, one in enumerate(services):
         if not one.kind.startswith("unknown"):
-            key = (one.model, one.system, one.isl, one.osl, frozenset(one.design))
+            key = (
+                *(one.model, one.system, one.isl, one.osl, one.guesses > 0, one.in_step),
+                frozenset(one.design),
+            )
             groups[key].append(place)
     seconds = np.full(len(services), np.nan)
-    for (model, system, isl, osl, _), places in groups.items():
+    for (model, system, isl, osl, guesses, in_step, _), places in groups.items():
+        layer = {"like": model, "layers": 1} | GUESSING_LAYER.get(str(model), {})
         try:
             served = Serving(
-                model=model, system=SYSTEMS[str(system)], isl=isl, osl=osl, waiting=True
+                model=model,
+                system=SYSTEMS[str(system)],
+                isl=isl,
+                osl=osl,
+                waiting=True,
+                equal_lengths=in_step,
+                draft_model=layer if guesses else None,
+                acceptance=ACCEPTANCE,
             )
         except DseError as error:
             print(f"{model} on {system}: {error}", file=sys.stderr)
@@ -204,6 +293,8 @@ def summarize(services: list[Service], seconds: np.ndarray) -> Iterator[dict[str
             kind = "infeasible"
         groups[kind, one.mode, one.model].append(place)
         groups[kind, "all", "all"].append(place)
+        if kind in KNOWN:
+            groups["all with their plan", "all", "all"].append(place)
     for key, places in sorted(groups.items()):
         measured = np.array([services[place].token_s for place in places])
         off = np.abs(seconds[places] / measured - 1.0)
@@ -216,7 +307,7 @@ def compare_choices(services: list[Service], seconds: np.ndarray) -> Iterator[st
     """Yield a line for each goal: groups, the share with a good choice, and the mean loss."""
     groups = defaultdict[tuple[object, ...], dict[str, list[int]]](lambda: defaultdict(list))
     for place, one in enumerate(services):
-        if one.kind == "stated" and one.mode == "agg" and np.isfinite(seconds[place]):
+        if one.kind in KNOWN and one.mode == "agg" and np.isfinite(seconds[place]):
             plan = " ".join(str(one.design[name]) for name in DEGREES)
             groups[tuple(getattr(one, name) for name in ALIKE)][plan].append(place)
     for goal in ("token time", "tokens a second and device"):
@@ -243,9 +334,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", type=Path)
     parser.add_argument("--choices", action="store_true", help="the best plan of each group")
+    parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
     parser.add_argument("--part", choices=("development", "held-out"), help="one half alone")
     options = parser.parse_args()
-    services = read_services(options.table)
+    published = read_published(options.configurations) if options.configurations else None
+    services = read_services(options.table, published)
     if options.part:
         services = [one for one in services if one.part == options.part]
     if options.choices:

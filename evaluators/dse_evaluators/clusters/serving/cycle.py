@@ -40,6 +40,8 @@ class ServingTraffic:
     """Pipeline stages of a copy."""
     prefill_stages: Floats | float = 1.0
     """Pipeline stages of a prefill copy."""
+    in_step: bool = False
+    """Whether the sequences of a copy start and end together, where prefill has its own steps."""
 
     @property
     def handover_s(self) -> Floats:
@@ -79,8 +81,10 @@ class Cycle:
     """Seconds that a step with prefill tokens adds to the decode time of each sequence."""
     met: Floats
     """Prefill steps of other sequences per decode step of a sequence."""
+    waits: Floats
+    """Prefill steps of other sequences before the first token of a sequence that is in step."""
     ttft_s: Floats
-    """Seconds to the first token, without queueing."""
+    """Seconds to the first token, without queueing behind sequences that are not in step."""
     per_s: Floats
     """Sequences per second that all copies finish."""
     reading: Floats
@@ -112,6 +116,10 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
     sequence waits for no prompt. A pipeline runs one step in each stage, with a part of the
     sequences and at most one chunk; a prompt delays the others by the time of one stage. The links
     of separate prefill copies send a prompt's KV cache while the next prompt is computed.
+
+    Sequences of equal lengths that start together stay in step: all their prompts are computed one
+    after the other, and their answers end in the same step. On average a sequence waits for half of
+    the N - 1 others before its first token, and for the other half after it.
 
     Source:
         Patel et al.: Splitwise, 2024, section 4.3 (sending the KV cache beside the next prompt);
@@ -152,13 +160,15 @@ def cycle(traffic: ServingTraffic, target: Stepper, draft: Stepper, reader: Step
     read_s = traffic.pieces * laden.total_s
     written_s = traffic.steps * (own_s + met * extra_s)
     per_s, reading = _rates(traffic, read_s, written_s)
+    waits = _waits(traffic, apart | joined)
     return Cycle(
         writing=writing,
         draft=drafted,
         laden=laden,
         extra_s=extra_s,
-        met=met,
-        ttft_s=read_s + np.where(apart, traffic.handover_s, 0.0),
+        met=met - waits / traffic.steps,
+        waits=waits,
+        ttft_s=read_s + waits * extra_s + np.where(apart, traffic.handover_s, 0.0),
         per_s=per_s,
         reading=reading,
         running=running,
@@ -178,6 +188,11 @@ def _met(traffic: ServingTraffic, joined: Mask) -> Floats:
     others = traffic.places - 1.0
     pieces = others * traffic.pieces / (traffic.pieces + traffic.steps)
     return np.where(joined, np.minimum(pieces, traffic.stages), others / traffic.steps)
+
+
+def _waits(traffic: ServingTraffic, beside: Mask) -> Floats:
+    """Return the prompts before that of a sequence, (n,); 0 if prefill is ``beside`` decode."""
+    return np.where(beside | (not traffic.in_step), 0.0, (traffic.places - 1.0) / 2.0)
 
 
 def _rates(traffic: ServingTraffic, read_s: Floats, written_s: Floats) -> tuple[Floats, Floats]:

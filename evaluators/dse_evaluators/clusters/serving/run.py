@@ -73,6 +73,8 @@ class ServingScenario:
     transfer_bytes_per_s: float | None
     """Rate at which a device sends or receives a KV cache; ``None``: the rate of its links."""
     upkeep: Upkeep
+    in_step: bool = False
+    """Whether the sequences of a copy start and end together, where prefill has its own steps."""
 
     @property
     def room(self) -> float:
@@ -216,6 +218,7 @@ class ServingScenario:
             received_s=received_s,
             stages=plan.pp,
             prefill_stages=plan.prefill.pp,
+            in_step=self.in_step,
         )
 
     def _hand_over(self, plan: Plans, share: ModelSharding) -> tuple[Floats, Floats]:
@@ -276,7 +279,8 @@ def _times(traffic: ServingTraffic, rates: Cycle) -> dict[str, Floats]:
         "draft": draft_s / traffic.yielded,
         "prefill": rates.met * rates.extra_s / traffic.yielded,
     }
-    gap_s = rates.writing.total_s + draft_s + np.where(rates.met > 0, rates.extra_s, 0.0)
+    prompts = np.maximum(2.0 * rates.waits, rates.met > 0)  # of the first sequence that is in step
+    gap_s = rates.writing.total_s + draft_s + prompts * rates.extra_s
     return {
         "tpot": np.sum(list(parts.values()), axis=0),
         **{f"{part}_time": seconds for part, seconds in parts.items()},

@@ -121,6 +121,9 @@ class Serving(
         osl: tokens of an answer (output sequence length).
         memory_share: share of the device's memory that the server may use, 0 to 1.
         waiting: whether sequences that do not fit into memory wait; else the plan is infeasible.
+        equal_lengths: whether all prompts and answers have these lengths exactly, as in load tests:
+            where prefill has steps of its own, the sequences of a replica then start and end
+            together, and ``ttft`` has the wait for the prompts before.
         draft_model: model, named as ``model``, that proposes ``draft_tokens`` per step, in the same
             formats.
         acceptance: probability that a draft token is accepted.
@@ -175,6 +178,7 @@ class Serving(
     osl: int = 1024
     memory_share: float = 0.9
     waiting: bool = False
+    equal_lengths: bool = False
     draft_model: ModelOption | None = None
     acceptance: float = 0.7
     imbalance: float | None = None
@@ -218,6 +222,12 @@ class Serving(
         if self._choices is not None:
             super().check_values(values)
             return
+        chunks = values.get("chunk", ())
+        if self.equal_lengths and chunks and all(float(str(chunk)) > 0 for chunk in chunks):
+            raise SpecError(
+                "equal_lengths has no effect on chunks that join decode steps",
+                hint="leave equal_lengths out, or let chunk be 0",
+            )
         services = self._fleet.services
         devices = [] if self.device is not None else list(map(str, values.get("device", ())))
         for name in DEVICES.keys() & devices:
@@ -286,6 +296,7 @@ class Serving(
             answer=float(self.osl),
             memory_share=self.memory_share,
             waiting=self.waiting,
+            in_step=self.equal_lengths,
             transfer_bytes_per_s=None
             if self.transfer_bandwidth is None
             else amount("transfer_bandwidth", self.transfer_bandwidth, "B/s", least=1.0),

@@ -270,3 +270,23 @@ def test_values_that_there_cannot_be_are_refused(values, words):
 def test_a_borrowed_fabric_is_told_where_it_is_used():
     flags = column("extrapolated", {"tp": 1}, {"tp": 4}, device="b200-sxm")
     assert flags.tolist() == [0.0, 1.0]
+
+
+def test_equal_lengths_wait_as_in_a_simulated_queue_of_prompts_first():
+    usual, equal = told(USUAL), told(USUAL, equal_lengths=True)
+    prompt_s = usual["ttft"]
+    decode_s = usual["tpot"] - usual["prefill_time"]
+    firsts = prompt_s * np.arange(1, 33)  # all prompts come at 0, one is computed after another
+    end = firsts[-1] + 255 * decode_s  # then all decode in the same steps
+    assert equal["ttft"] == pytest.approx(np.mean(firsts), rel=1e-12)
+    assert equal["tpot"] == pytest.approx(np.mean(end - firsts) / 255, rel=1e-12)
+    assert equal["token_gap"] == pytest.approx(firsts[-1] - firsts[0] + decode_s, rel=1e-12)
+    assert equal["throughput"] == pytest.approx(32 * 256 / end, rel=1e-12)
+    assert equal["throughput"] == pytest.approx(usual["throughput"], rel=1e-12)
+
+
+def test_equal_lengths_without_an_effect_are_refused():
+    served = Serving(model="llama3-8b", device="h200-sxm", equal_lengths=True)
+    with pytest.raises(SpecError, match="no effect on chunks"):
+        served.check_values({"chunk": [128, 512]})
+    served.check_values({"chunk": [0, 512]})
