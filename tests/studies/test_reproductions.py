@@ -97,6 +97,7 @@ FAST = frozenset(
         "zero_infinity",
         "zo2",
         "tilus",
+        "twill",
         "cheetah",
         "artemis",
         "tabula",

@@ -20,20 +20,28 @@ static inline scaled split_exp(REAL x) {
     REAL exponent = sizeof(REAL) == 4 ? (REAL)rintf((float)(x * (REAL)1.4426950408889634))
                                       : (REAL)rint((double)(x * (REAL)1.4426950408889634));
     REAL rest = x - exponent * (REAL)0.693145751953125 - exponent * (REAL)1.42860682030941723212e-6;
-    REAL sum = 1;
-    for (int term = sizeof(REAL) == 4 ? 7 : 13; term > 0; term--) sum = 1 + sum * rest / (REAL)term;
+    /* Products with constants: a compiler may not turn a division by 7 into one. */
+    static const double inverse_factorial[] = {
+        1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+        1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
+    };
+    const int last = sizeof(REAL) == 4 ? 7 : 13;
+    REAL sum = (REAL)inverse_factorial[last];
+#pragma GCC unroll 14
+    for (int term = last - 1; term >= 0; term--) sum = (REAL)inverse_factorial[term] + sum * rest;
     return (scaled){sum, exponent};
 }
 
-/* 2^exponent, zero below the range of normal numbers. */
+/* 2^exponent, zero below the range of normal numbers. The exponent is limited before its conversion,
+ * which may trap, so that a loop over lanes has no branch. */
 static inline REAL power_of_two(REAL exponent) {
     if (sizeof(REAL) == 4) {
-        int32_t bits = exponent < -126 ? 0 : ((int32_t)exponent + 127) << 23;
+        int32_t bits = ((int32_t)(exponent < -127 ? -127 : exponent) + 127) << 23;
         float value;
         memcpy(&value, &bits, 4);
         return (REAL)value;
     }
-    int64_t bits = exponent < -1022 ? 0 : ((int64_t)exponent + 1023) << 52;
+    int64_t bits = ((int64_t)(exponent < -1023 ? -1023 : exponent) + 1023) << 52;
     double value;
     memcpy(&value, &bits, 8);
     return (REAL)value;

@@ -44,7 +44,7 @@ _METHODS: Mapping[str, int] = {
 _MOVED = {"online": 3, "two-pass": 3, "three-pass": 4, "three-pass-reload": 5}
 """Numbers read and written for each element if no cache holds a row."""
 
-_WIDTHS = (1, 2, 4, 8, 16, 32)
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 _INPUTS: Mapping[str, Reading] = {
     "method": one_of(_METHODS),
     "row_count": NumberInput(1, 1 << 20, default=16, whole=True),
@@ -62,7 +62,7 @@ _METRICS = (
 )
 
 
-class Softmax(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", kind="measured"):
+class Softmax(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2", kind="measured"):
     """Time of a softmax of rows on this machine's processor, by method, compiled for each design.
 
     The result is compared with numpy's in double precision before and after the timing; a design
@@ -214,7 +214,7 @@ def _misfit(chosen: Mapping[str, Value]) -> str:
     if int(chosen["threads"]) > processors:
         return f"{chosen['threads']} threads, and {processors} processors"
     if int(chosen["vector"]) not in _WIDTHS:
-        return f"vector is {chosen['vector']}, and must be a power of two up to 32"
+        return f"vector is {chosen['vector']}, and must be a power of two up to 128"
     if chosen["language"] == "numba" and chosen["method"] == "two-pass":
         return "numba has no two-pass method"
     return ""

@@ -1,20 +1,10 @@
-"""Loop as a graph of operations: its file, and lower bounds of its initiation interval."""
+"""Loop as a graph of operations, and lower bounds of its initiation interval."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-
-from dse.errors import SpecError, nearest
-
-_TABLE = Path(__file__).with_name("loops.csv")
-_NUMBERS = ("latency", "occupancy", "blocks", "registers")
-_REQUIRED = ("operation", "unit", "latency")
-_LONGEST = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +30,19 @@ class LoopOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """Use of a result: ``use`` reads what ``source`` computed ``distance`` iterations before."""
+    """Use of a result: ``use`` reads what ``source`` computed ``distance`` iterations before.
+
+    Args:
+        source: index of the operation that computes the result.
+        use: index of the operation that reads it.
+        distance: iterations between them.
+        latency: cycles until this use can begin; ``None``: the latency of the source.
+    """
 
     source: int
     use: int
     distance: int
+    latency: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +51,10 @@ class LoopGraph:
 
     operations: tuple[LoopOperation, ...]
     dependences: tuple[Dependence, ...]
+
+    def delay(self, one: Dependence) -> int:
+        """Return the cycles from the start of a source until a use of its result can begin."""
+        return self.operations[one.source].latency if one.latency is None else one.latency
 
     @property
     def sequential(self) -> int:
@@ -74,103 +76,19 @@ class LoopGraph:
         Source:
             Rau: Iterative Modulo Scheduling, 1994, section 2.2 (MinDist).
         """
-        low, high = 1, max(self.sequential, 1)
+        low, high = 1, max(sum(self.delay(one) for one in self.dependences), 1)
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._allows(middle) else (middle + 1, high)
+            low, high = (low, middle) if self.allows(middle) else (middle + 1, high)
         return low
 
-    def _allows(self, interval: int) -> bool:
+    def allows(self, interval: int) -> bool:
         """Return whether no cycle of dependences needs more than the interval."""
         longest = np.full((len(self.operations),) * 2, -np.inf)
         for one in self.dependences:
-            needs = self.operations[one.source].latency - interval * one.distance
+            needs = self.delay(one) - interval * one.distance
             longest[one.source, one.use] = max(longest[one.source, one.use], needs)
         for over in range(len(self.operations)):
             through = longest[:, over, None] + longest[None, over, :]
             np.maximum(longest, through, out=longest)
         return bool((np.diag(longest) <= 0).all())
-
-
-def shipped_loops() -> tuple[str, ...]:
-    """Return the names of the loops of the table that comes with the evaluator."""
-    with _TABLE.open(encoding="utf-8", newline="") as file:
-        return tuple(dict.fromkeys(row["loop"] for row in csv.DictReader(file)))
-
-
-def load_loop(value: str) -> LoopGraph:
-    """Return a built-in loop by name, or the loop that a user's CSV file describes.
-
-    Args:
-        value: the name, or the path of a file with a row for each operation and the columns
-            operation, unit, latency, occupancy, blocks, registers and after.
-
-    Raises:
-        SpecError: there is no such loop or file, or a row is not valid.
-    """
-    known = shipped_loops()
-    if value in known:
-        return _graph([row for row in _rows(_TABLE) if row[1]["loop"] == value], _TABLE)
-    if not value.endswith(".csv"):
-        hint = f"{nearest(value, known)}; a loop of yours is a CSV file, such as loop: ./loop.csv"
-        raise SpecError(f"there is no loop {value!r}", hint=hint, part=["loop"])
-    return _graph(_rows(Path(value)), Path(value))
-
-
-def _rows(path: Path) -> list[tuple[int, Mapping[str, str]]]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            rows = [(reader.line_num, row) for row in reader]
-            columns = reader.fieldnames or ()
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SpecError(f"{path} cannot be read: {error}", part=["loop"]) from error
-    missing = [one for one in _REQUIRED if one not in columns]
-    if missing or not rows:
-        lack = f"column {missing[0]!r}" if missing else "rows"
-        hint = f"columns: {', '.join((*_REQUIRED, *_NUMBERS[1:], 'after'))}"
-        raise SpecError(f"{path} has no {lack}", hint=hint, part=["loop"])
-    return [(line, {k: (v or "").strip() for k, v in row.items() if k}) for line, row in rows]
-
-
-def _graph(rows: Sequence[tuple[int, Mapping[str, str]]], path: Path) -> LoopGraph:
-    operations = [_operation(row, f"{path}:{line}") for line, row in rows]
-    places: dict[str, int] = {}
-    for place, (one, (line, _)) in enumerate(zip(operations, rows, strict=True)):
-        if one.name in places:
-            raise SpecError(f"there are two operations {one.name!r}", where=f"{path}:{line}")
-        places[one.name] = place
-    dependences = [
-        _dependence(word, place, places, f"{path}:{line}")
-        for place, (line, row) in enumerate(rows)
-        for word in row.get("after", "").split()
-    ]
-    graph = LoopGraph(operations=tuple(operations), dependences=tuple(dependences))
-    if not graph._allows(_LONGEST * len(rows)):  # noqa: SLF001 - of this module
-        raise SpecError(
-            f"operations of {path} wait for one another in one iteration",
-            hint="a result of an earlier iteration is written as name/1",
-        )
-    return graph
-
-
-def _operation(row: Mapping[str, str], where: str) -> LoopOperation:
-    usual = {"latency": "", "occupancy": "1", "blocks": row["latency"], "registers": "0"}
-    found: dict[str, int] = {}
-    for name in _NUMBERS:
-        text = row.get(name) or usual[name]
-        if not text.isdecimal() or int(text) > _LONGEST:
-            raise SpecError(
-                f"the {name} {text!r} is no number of at most {_LONGEST:,}", where=where
-            )
-        found[name] = int(text)
-    return LoopOperation(name=row["operation"], unit=row["unit"], **found)
-
-
-def _dependence(word: str, use: int, places: Mapping[str, int], where: str) -> Dependence:
-    name, _, distance = word.partition("/")
-    if name not in places:
-        raise SpecError(f"there is no operation {name!r}", where=where, hint=nearest(name, places))
-    if distance and not distance.isdecimal():
-        raise SpecError(f"the distance {distance!r} is no number", where=where, hint=f"{name}/1")
-    return Dependence(source=places[name], use=use, distance=int(distance or 0))

@@ -60,7 +60,7 @@ def find_least_interval(graph: LoopGraph, machine: Machine, limit_s: float) -> L
         machine: the limits.
         limit_s: time limit of all solver calls.
     """
-    first = bound = max(graph.resource_bound, graph.recurrence_bound)
+    first = bound = least_bound(graph, machine)
     until, proven = time.monotonic() + limit_s, True
     for interval in range(first, max(first, _last_interval(graph, machine)) + 1):
         left_s = until - time.monotonic()
@@ -78,9 +78,18 @@ def find_least_interval(graph: LoopGraph, machine: Machine, limit_s: float) -> L
     return LeastInterval(schedule=None, bound=bound, ended="infeasible" if proven else "time-out")
 
 
+def least_bound(graph: LoopGraph, machine: Machine) -> int:
+    """Return the least interval that units, recurrences and the issue cycles of warps allow."""
+    blocked = sum(one.blocks for one in graph.operations)
+    of_warps = -(-blocked // machine.warps) if machine.warps else 1
+    return max(graph.resource_bound, graph.recurrence_bound, of_warps)
+
+
 def _last_interval(graph: LoopGraph, machine: Machine) -> int:
     """Return an interval in which any order of the operations fits: larger ones allow no more."""
-    longest = (max(one.latency, one.occupancy, one.blocks, 1) for one in graph.operations)
+    longest = [max(one.latency, one.occupancy, one.blocks, 1) for one in graph.operations]
+    for one in graph.dependences:
+        longest[one.source] = max(longest[one.source], graph.delay(one))
     return sum(each + machine.spill for each in longest)
 
 
@@ -99,9 +108,6 @@ def solve_interval(
     """
     from ortools.sat.python import cp_model
 
-    bound = max(graph.resource_bound, graph.recurrence_bound)
-    if interval < bound:
-        return "infeasible", None
     model = cp_model.CpModel()
     built = _Model(model=model, graph=graph, machine=machine, interval=interval)
     built.add_times()
@@ -130,7 +136,7 @@ class _Model:
         self._model, self._graph, self._machine = model, graph, machine
         self._interval = interval
         # A gap between starts of more than an interval and a latency can be closed by an interval.
-        wait = max(one.latency for one in graph.operations) + machine.spill
+        wait = max((graph.delay(one) for one in graph.dependences), default=0) + machine.spill
         self._stages = len(graph.operations) * (1 + -(-wait // interval)) + 1
         self._offsets: list[Any] = []
         self._times: list[Any] = []
@@ -181,8 +187,7 @@ class _Model:
     def add_dependences(self) -> None:
         """Let each operation begin only when the results that it uses have arrived."""
         for one in self._graph.dependences:
-            latency = self._graph.operations[one.source].latency
-            ready = self._times[one.source] + latency
+            ready = self._times[one.source] + self._graph.delay(one)
             if self._machine.warps and self._machine.spill and one.source != one.use:
                 ready += self._machine.spill * self._crosses(one.source, one.use)
             self._model.add(ready <= self._times[one.use] + self._interval * one.distance)

@@ -12,7 +12,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, InfeasibleError, PluginError
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
-from dse_evaluators.kernels.pipelining.loop_graph import load_loop
+from dse_evaluators.kernels.pipelining.loop_files import load_loop
 from dse_evaluators.kernels.pipelining.modulo_scheduling import (
     Machine,
     find_least_interval,
@@ -30,12 +30,14 @@ _METRICS = (
     Metric(name="bound", unit="cycle"),
     Metric(name="proven", goal="maximize"),
     Metric(name="speedup", goal="maximize"),
+    Metric(name="resource_bound", unit="cycle"),
+    Metric(name="recurrence_bound", unit="cycle"),
 )
 _INSTALL = "pip install 'dse-engine[solver]'"
 
 
 class SoftwarePipeline(
-    DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", kind="measured"
+    DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2", kind="measured"
 ):
     """Least initiation interval of a loop on functional units, warps and registers, by CP-SAT.
 
@@ -43,12 +45,17 @@ class SoftwarePipeline(
     design is infeasible. At the time limit ``bound`` is the proven lower bound of ``interval``, and
     ``proven`` is 0; without any schedule by then the trial fails, with the bound in its reason.
     ``speedup`` is the cycles of an iteration without overlap, divided by the interval.
+    ``resource_bound`` and ``recurrence_bound`` are the least intervals that the busiest unit and
+    the cycles of dependences allow.
 
     Args:
-        loop: ``attention``, ``flash-attention``, or a CSV file of yours with a row for each
+        loop: ``attention``, ``flash-attention``, ``flash-attention-blackwell``,
+            ``flash-attention-blackwell-waiting``, or a file of yours. A CSV file has a row for each
             operation: ``operation``, ``unit``, ``latency``, ``occupancy`` of the unit (1),
             ``blocks`` of the warp (the latency), ``registers`` (0), and ``after``, the operations
-            whose results it uses: ``load sum/1`` uses ``sum`` of the iteration before.
+            whose results it uses: ``load sum/1`` uses ``sum`` of the iteration before, and
+            ``sum/1:4`` can begin 4 cycles after it, whatever its latency. A JSON file is the
+            dependence graph that Triton's modulo scheduler dumps (``TRITON_MODULO_DUMP_DDG``).
         limit: time limit of the solver for a design, in seconds.
 
     Inputs:
@@ -57,12 +64,15 @@ class SoftwarePipeline(
         cycles to pass a result to another warp.
 
     Limits:
-        Loops of some tens of operations. One unit of each name. The shipped loops are small
-        examples with made-up latencies.
+        Loops of some tens of operations. One unit of each name. ``flash-attention`` is an example
+        with made-up latencies. The latencies of ``flash-attention-blackwell`` are those of the
+        compiler's cost model; with ``-waiting``, operations of the units CUDA and SFU block their
+        warp until their result is there.
 
     Error:
-        None for a loop as it is given: schedules are checked by their constraints. How a GPU runs
-        them is not measured.
+        None for a loop as it is given: schedules are checked by their constraints. The bounds of
+        the inner loops of nine kernels equal those that Triton's modulo scheduler computed. How a
+        GPU runs the schedules is not measured.
 
     Source:
         Soi et al.: Optimal Software Pipelining and Warp Specialization for Tensor Core GPUs, 2025
@@ -91,7 +101,7 @@ class SoftwarePipeline(
         self._graph = load_loop(self.loop)
         super().__post_init__()
         digest = hashlib.sha256(repr(self._graph).encode()).hexdigest()[:8]
-        self.version = f"1-{digest}"
+        self.version = f"2-{digest}"
 
     @property
     def missing(self) -> str:
@@ -122,4 +132,6 @@ class SoftwarePipeline(
             "bound": float(found.bound),
             "proven": float(found.ended == "optimal"),
             "speedup": self._graph.sequential / made.interval,
+            "resource_bound": float(self._graph.resource_bound),
+            "recurrence_bound": float(self._graph.recurrence_bound),
         }
