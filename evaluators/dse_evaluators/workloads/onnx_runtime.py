@@ -1,4 +1,4 @@
-"""Access to onnx and onnxruntime: running models on one thread, and editing their weights."""
+"""Access to onnx and onnxruntime: running models, and editing their weights."""
 
 from __future__ import annotations
 
@@ -30,22 +30,25 @@ def library(name: str) -> Any:  # neither package has types
 
 
 class Session:
-    """Inference session of a model on one CPU thread.
+    """Inference session of a model on CPU threads.
 
     Args:
         model: the bytes of an ONNX file.
         optimization: the level of graph optimization, a member's name of onnxruntime's
             ``GraphOptimizationLevel``.
+        threads: number of threads that share the work of an operator.
 
     Raises:
         PluginError: onnxruntime is not installed.
         EvaluationError: onnxruntime cannot run the model.
     """
 
-    def __init__(self, model: bytes, optimization: str = "ORT_ENABLE_ALL") -> None:
+    def __init__(
+        self, model: bytes, optimization: str = "ORT_ENABLE_ALL", *, threads: int = 1
+    ) -> None:
         runtime = library("onnxruntime")
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 4  # errors are exceptions, too; warnings concern its own work
         level = getattr(runtime.GraphOptimizationLevel, optimization)
         options.graph_optimization_level = level
@@ -59,6 +62,17 @@ class Session:
                 f"onnxruntime cannot run the model: {first:.300}",
                 hint="export it with an opset and operators that this onnxruntime supports",
             ) from error
+
+    @property
+    def inputs(self) -> Mapping[str, tuple[str, tuple[int | None, ...]]]:
+        """Element type and shape of each input by name; a free axis is ``None``."""
+        return {
+            one.name: (
+                str(one.type),
+                tuple(axis if isinstance(axis, int) and axis > 0 else None for axis in one.shape),
+            )
+            for one in self._session.get_inputs()
+        }
 
     def run(self, inputs: NDArray[np.generic]) -> list[Single]:
         """Run the model with ``inputs`` as its first input; return all outputs."""
