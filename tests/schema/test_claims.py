@@ -63,6 +63,7 @@ NUMBERS = {
     "the least within a limit": ("least(chip.energy, chip.time <= 2000 ms)", 12, "mJ"),
     "the mean": ("mean(chip.energy)", 11.25, "mJ"),
     "the mean of what has a group": ("mean(group, rows == 1)", 48, ""),
+    "a standard error": ("stderr(chip.energy, rows <= 2)", 0.45**0.5, "mJ"),  # 3, 3, 3, 6, 6, 6
     "a count": ("count(rows == 1)", 3, ""),
     "a count of what is absent": ("count(group is absent)", 4, ""),
     "a share": ("count(rows == 1) / count(rows >= 1)", 0.25, ""),

@@ -256,7 +256,7 @@ class ClaimReader:
         by = [self._quantity(arguments[1])[0]] if name in PICKING else []
         rest = [self._condition(one) for one in arguments[1 + len(by) :]]
         picks = [*by, *rest] if name in PICKING else [first, *rest]
-        if name != "mean":
+        if name not in {"mean", "stderr"}:
             check_choice(name, [one for part in picks for one in part.names], self.judging)
         return TrialStatistic(function=name, parts=(first, *by, *rest), unit=unit)
 

@@ -22,6 +22,7 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
     "least": (1, 2),
     "most": (1, 2),
     "mean": (1, 2),
+    "stderr": (1, 2),
     "where_least": (2, 3),
     "where_most": (2, 3),
     "count": (1, 1),
@@ -30,10 +31,22 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
 }
 """Functions over trials, each with its minimum and maximum number of arguments."""
 
+_FEWEST_SPREAD = 2
+"""Minimum number of trials for a standard error."""
+
+
+def _standard_error(values: Floats) -> float:
+    """Compute the standard error of the mean; the deviation is that of a sample."""
+    if len(values) < _FEWEST_SPREAD:
+        raise StudyError("one trial has no standard error", hint="two trials or more")
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
 _FOLDS: Mapping[str, Callable[[Floats], float]] = {
     "least": lambda values: float(values.min()),
     "most": lambda values: float(values.max()),
     "mean": lambda values: float(values.mean()),
+    "stderr": _standard_error,
 }
 PICKING = frozenset({"where_least", "where_most"})
 """Functions that return one formula at the trial where another formula is extreme."""

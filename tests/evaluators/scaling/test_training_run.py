@@ -182,9 +182,17 @@ def test_learning_rates(schedule, warmup, update, rate):
     assert make_optimizer(recipe, [nn.Parameter(torch.ones(1))]).param_groups[0]["lr"] == 1.0
 
 
+@pytest.mark.parametrize(("schedule", "last"), [("linear", 0.1), ("cosine", 0.1), ("wsd", 0.1)])
+def test_falling_rates_end_at_the_final_rate(schedule, last):
+    recipe = TrainingRun(schedule=schedule, final_rate=0.1).recipe({"learning_rate": 1.0})
+    assert recipe.rate(0, 100, epoch=0) == 1.0
+    assert recipe.rate(100, 100, epoch=0) == pytest.approx(last)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"schedule": "constant", "final_rate": 0.1}, "the schedule constant does not fall"),
         ({"model": "mnist-cnn"}, "mnist-cnn cannot be trained"),
         ({"model": "digits-mlp", "quality": "accuracy"}, "has its own quality"),
         ({"model": "digits-mlp", "start": "random"}, "start has no effect"),

@@ -11,10 +11,14 @@ from dse_evaluators.scaling.recipes.batch_schedule import BatchSchedule
 OptimizerName = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "nadam", "lion"]
 ScheduleName = Literal["constant", "linear", "cosine", "inverse-sqrt", "wsd"]
 PrecisionName = Literal["fp32", "bf16"]
+RuleName = Literal["backprop", "mono-forward"]
 
 OPTIMIZERS: tuple[OptimizerName, ...] = get_args(OptimizerName)
 SCHEDULES: tuple[ScheduleName, ...] = get_args(ScheduleName)
 PRECISIONS: tuple[PrecisionName, ...] = get_args(PrecisionName)
+RULES: tuple[RuleName, ...] = get_args(RuleName)
+FALLING: tuple[ScheduleName, ...] = ("linear", "cosine", "wsd")
+"""Schedules that fall to ``final_rate``."""
 
 _DECAY = 0.2
 """Last share of the updates in which the schedule ``wsd`` decays; Hu et al., MiniCPM: 0.1 to 0.2"""
@@ -27,6 +31,7 @@ class TrainingRecipe:
     optimizer: OptimizerName
     learning_rate: float
     schedule: ScheduleName
+    final_rate: float
     warmup: float
     weight_decay: float
     epochs: int
@@ -35,6 +40,7 @@ class TrainingRecipe:
     interval: int
     rate_decay: float
     precision: PrecisionName
+    rule: RuleName
     frozen: int
     data_share: float
     seed: int
@@ -70,11 +76,15 @@ class TrainingRecipe:
             case "constant":
                 return rate
             case "linear":
-                return rate * (1 - progress)
+                return rate * self._fall(1 - progress)
             case "cosine":
-                return rate * 0.5 * (1 + math.cos(math.pi * progress))
+                return rate * self._fall(0.5 * (1 + math.cos(math.pi * progress)))
             case "inverse-sqrt":
                 first = max(rise, 1.0)
                 return rate * math.sqrt(first / max(update + 1.0, first))
             case "wsd":
-                return rate * min(1.0, (1 - progress) / _DECAY)
+                return rate * self._fall(min(1.0, (1 - progress) / _DECAY))
+
+    def _fall(self, share: float) -> float:
+        """Return a share of the fall from 1 to ``final_rate``; 1 is its start."""
+        return self.final_rate + (1 - self.final_rate) * share

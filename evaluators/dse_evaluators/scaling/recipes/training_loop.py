@@ -6,17 +6,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from dse.errors import DseError, EvaluationError, InfeasibleError, nearest
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.scaling.recipes.gradient_steps import make_optimizer
 from dse_evaluators.scaling.recipes.learning_rates import TrainingRecipe
+from dse_evaluators.scaling.recipes.learning_rules import (
+    Backprop,
+    LearningRule,
+    MonoForward,
+    call_module,
+)
 from dse_evaluators.scaling.recipes.training_task import TrainingTask
 from dse_evaluators.workloads.own.own_batches import batches_of
 from dse_evaluators.workloads.own.own_outputs import table_of
@@ -37,6 +41,7 @@ class TrainingProgress:
         loss: mean training loss of the last epoch.
         quality: quality metrics after the last epoch.
         reached: updates and seconds at which the target was reached first, if it was.
+        activation_bytes: most bytes that an update keeps for its gradients at a time.
         outputs: outputs for the examples of the split after the last epoch, (n, k).
     """
 
@@ -45,6 +50,7 @@ class TrainingProgress:
     loss: float = 0.0
     quality: Mapping[str, float] = field(default_factory=dict)
     reached: tuple[int, float] | None = None
+    activation_bytes: int = 0
     outputs: Single = field(default_factory=lambda: np.zeros((0, 1), dtype=np.float32))
 
 
@@ -102,7 +108,8 @@ class _Run:
             raise InfeasibleError(
                 f"a batch of {self.recipe.batch} is more than the {len(chosen)} training examples"
             )
-        optimizer = make_optimizer(self.recipe, self.weights)
+        rule = self._make_rule({name: one[:2] for name, one in feeds.items()})
+        optimizer = make_optimizer(self.recipe, [*self.weights, *rule.more_weights])
         progress, total = TrainingProgress(), plan.updates
         for epoch, size in enumerate(plan.sizes()):
             started = time.perf_counter()
@@ -112,12 +119,12 @@ class _Run:
             for rows in order:
                 rate = self.recipe.rate(progress.updates, total, epoch)
                 batch = {name: one[rows] for name, one in feeds.items()}
-                losses.append(
-                    self._update(optimizer, rate, batch, None if targets is None else targets[rows])
-                )
+                right = None if targets is None else targets[rows]
+                losses.append(self._update(rule, optimizer, rate, batch, right))
                 progress.updates += 1
             progress.loss = float(torch.stack(losses).mean())
             progress.seconds += time.perf_counter() - started
+            progress.activation_bytes = rule.kept.most
             self._measure(progress, split)
             if reached and progress.reached is None and reached(progress.quality):
                 progress.reached = progress.updates, progress.seconds
@@ -128,8 +135,14 @@ class _Run:
         kept = max(1, round(self.recipe.data_share * count))
         return torch.randperm(count)[:kept] if kept < count else torch.arange(count)
 
+    def _make_rule(self, example: dict[str, Tensor]) -> LearningRule:
+        if self.recipe.rule == "backprop":
+            return Backprop(module=self.module)
+        return MonoForward.of(self.module, example, seed=self.recipe.seed)
+
     def _update(
         self,
+        rule: LearningRule,
         optimizer: torch.optim.Optimizer,
         rate: float,
         batch: dict[str, Tensor],
@@ -138,13 +151,9 @@ class _Run:
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad()
-        narrow = self.recipe.precision == "bf16"
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow):
-            given = _logits(_call(self.module, batch))
-        loss = _loss(given.float(), batch, targets)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = rule.compute_gradients(batch, targets, narrow=self.recipe.precision == "bf16")
         optimizer.step()
-        return loss.detach()
+        return loss
 
     def _measure(self, progress: TrainingProgress, split: Split) -> None:
         """Measure the quality on a split; training that diverged makes the design infeasible."""
@@ -153,7 +162,7 @@ class _Run:
         with torch.inference_mode():
             for batch in batches_of(self.source.task.data.feeds_of(split)):
                 tensors = {name: torch.tensor(one) for name, one in batch.items()}
-                found.append(table_of(_call(self.module, tensors)))
+                found.append(table_of(call_module(self.module, tensors)))
         table = np.concatenate(found)
         if not (np.isfinite(table).all() and np.isfinite(progress.loss)):
             raise InfeasibleError(f"the training diverges within {progress.updates} updates")
@@ -185,27 +194,3 @@ def _select_trained(module: nn.Module, frozen: int, freeze: Sequence[str]) -> li
     if not trained:
         raise InfeasibleError(f"all {len(layers)} layers are frozen")
     return trained
-
-
-def _call(module: nn.Module, feeds: Mapping[str, Tensor]) -> Any:
-    """Return the outputs for a batch; several inputs are keyword arguments of the module."""
-    given = dict(feeds)
-    return module(given.pop("")) if "" in given else module(**given)
-
-
-def _logits(given: Any) -> Tensor:
-    if isinstance(given, Mapping):
-        given = given["logits"]
-    given = getattr(given, "logits", given)
-    found: Tensor = given[0] if isinstance(given, tuple | list) else given
-    return found
-
-
-def _loss(given: Tensor, batch: Mapping[str, Tensor], targets: Tensor | None) -> Tensor:
-    """Return the cross-entropy of classes or next tokens, or the mean squared error of numbers."""
-    if targets is None:
-        tokens = batch[""]
-        given, targets = given[:, :-1], tokens[:, 1:]
-    if targets.is_floating_point():
-        return functional.mse_loss(given.reshape(targets.shape), targets)
-    return functional.cross_entropy(given.reshape(-1, given.shape[-1]), targets.reshape(-1))

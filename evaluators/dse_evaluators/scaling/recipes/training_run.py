@@ -15,8 +15,10 @@ from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
 from dse_evaluators.scaling.recipes.learning_rates import (
+    FALLING,
     OPTIMIZERS,
     PRECISIONS,
+    RULES,
     SCHEDULES,
     TrainingRecipe,
 )
@@ -35,11 +37,13 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "optimizer": OPTIMIZERS,
     "schedule": SCHEDULES,
     "precision": PRECISIONS,
+    "rule": RULES,
 }
 _INPUTS: Mapping[str, Reading] = {
     "optimizer": one_of(OPTIMIZERS, "adam"),
     "learning_rate": NumberInput(1e-9, 100),
     "schedule": one_of(SCHEDULES, "constant"),
+    "final_rate": NumberInput(0, 1, default=0),
     "warmup": NumberInput(0, 1, default=0),
     "weight_decay": NumberInput(0, 10, default=0),
     "epochs": NumberInput(1, 100_000, default=10, whole=True),
@@ -48,6 +52,7 @@ _INPUTS: Mapping[str, Reading] = {
     "interval": NumberInput(1, 100_000, default=1, whole=True),
     "rate_decay": NumberInput(1e-6, 1, default=1),
     "precision": one_of(PRECISIONS, "fp32"),
+    "rule": one_of(RULES, "backprop"),
     "frozen": NumberInput(0, 10_000, default=0, whole=True),
     "data_share": NumberInput(1e-6, 1, default=1),
     "seed": NumberInput(0, 2**31 - 1, default=0, whole=True),
@@ -56,6 +61,7 @@ _COMMON = (
     Metric(name="updates", goal="minimize"),
     Metric(name="training_time", unit="s", goal="minimize"),
     Metric(name="training_loss", goal="minimize"),
+    Metric(name="activation_memory", unit="B", goal="minimize"),
 )
 _TARGET = (
     Metric(name="time_to_target", unit="s", goal="minimize"),
@@ -70,7 +76,8 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
     each epoch on the split ``search``; the time of the measurements is not counted. Equal seeds
     give equal initial weights, orders of the examples and dropout, so that replicates of two
     designs are paired: ``replicates: {count: 5, seed_input: seed}``. Training that diverges, or
-    does not reach the ``target``, makes a design infeasible.
+    does not reach the ``target``, makes a design infeasible. ``activation_memory`` is the most that
+    an update keeps for its gradients at a time: activations and masks, without the parameters.
 
     Args:
         model: ``digits-mlp``, ``digits-cnn``, or a network of yours: ``{python: net.py:make}`` or,
@@ -90,8 +97,9 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
         optimizer: ``sgd``, ``momentum`` and ``nesterov`` (0.9), ``adam``, ``adamw``, ``nadam``,
             ``lion``.
         learning_rate: learning rate, before the schedule.
-        schedule: ``constant``; ``linear``, ``cosine`` and, in the last fifth, ``wsd`` fall to 0;
-            ``inverse-sqrt`` of the update.
+        schedule: ``constant``; ``linear``, ``cosine`` and, in the last fifth, ``wsd`` fall to
+            ``final_rate``; ``inverse-sqrt`` of the update.
+        final_rate: share of the learning rate that a falling schedule ends with.
         warmup: first share of the updates, in which the rate rises linearly.
         weight_decay: factor of the weights in the gradient; of ``adamw`` and ``lion``, decoupled.
         epochs: passes over the examples.
@@ -100,6 +108,8 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
         interval: epochs between two factors of ``batch`` and of the learning rate.
         rate_decay: factor of the learning rate after each interval.
         precision: ``bf16`` computes products in bfloat16, and keeps weights in single precision.
+        rule: ``backprop``, or ``mono-forward``: each layer learns by a loss of its own, behind a
+            projection to the outputs; for a ``Sequential`` with two hidden layers or more.
         frozen: number of first layers that are not trained.
         data_share: share of the training examples that is used, drawn by the seed.
         seed: seed of the initial weights, the orders and the dropout.
@@ -113,7 +123,8 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
 
     Source:
         Devarakonda, Naumov, Garland, 2017 (AdaBatch: growing batches); Dahl et al., 2023
-        (AlgoPerf: time to a target); those of the optimizers and schedules are in the code.
+        (AlgoPerf: time to a target); Gong, Li, Abdulla, 2025 (Mono-Forward); those of the
+        optimizers and schedules are in the code.
 
     Example:
         options: {model: digits-mlp, epochs: 3, target: 0.8}
@@ -136,6 +147,7 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
     optimizer: str | None = None
     learning_rate: float | None = None
     schedule: str | None = None
+    final_rate: float | None = None
     warmup: float | None = None
     weight_decay: float | None = None
     epochs: int | None = None
@@ -144,6 +156,7 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
     interval: int | None = None
     rate_decay: float | None = None
     precision: str | None = None
+    rule: str | None = None
     frozen: int | None = None
     data_share: float | None = None
     seed: int | None = None
@@ -217,6 +230,9 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
         if self.interval is not None and (self.batch_growth, self.rate_decay) == (1, 1):
             problem = "interval has no effect: neither batch_growth nor rate_decay is above 1"
             raise SpecError(problem, hint="leave it out", part=["interval"])
+        if self.final_rate is not None and self.schedule not in (None, *FALLING):
+            problem = f"final_rate has no effect: the schedule {self.schedule} does not fall to it"
+            raise SpecError(problem, hint=f"schedule: {', '.join(FALLING)}", part=["final_rate"])
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, (n,) by name; each design is trained separately."""
@@ -277,6 +293,7 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
             "updates": float(made.updates),
             "training_time": made.seconds,
             "training_loss": made.loss,
+            "activation_memory": float(made.activation_bytes),
         }
         if self.target is not None:
             values |= self._target_values(made.reached, made.quality)
