@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dse.errors import SpecError, nearest
@@ -13,26 +13,29 @@ from dse_evaluators.workloads.diffusion_transformer import (
 )
 from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.unet import Scene, UnetSizes, check_side, unet_table
-from dse_evaluators.workloads.workload_text import NumberKey, parse_keys
+from dse_evaluators.workloads.workload_text import (
+    NumberKey,
+    WorkloadFamily,
+    WorkloadOptions,
+    parse_keys,
+)
 
 CLASS = "_class_name"
 """Key of a config.json of diffusers that names the class of the model."""
 
 _LARGEST = 4096
-_WORDS = 77
-_PIXART_WORDS = 120
-_FRAMES = 16
 _ENTRY_HEADS = 8
 _BLOCKS = ("down_block_types", "up_block_types")
 
 
-def diffusion_table(content: Mapping[str, Any], keys: Mapping[str, str], label: str) -> LayerTable:
-    """Return the layers of a diffusion model for one denoising step of a latent image or video.
+def diffusion_family(content: Mapping[str, Any], label: str) -> WorkloadFamily:
+    """Return the workload family of a diffusion model, for one denoising step of a latent.
+
+    Its keys are ``latent``, the side of the latent image (by default ``sample_size``); ``words`` of
+    a prompt; ``frames`` of a video.
 
     Args:
         content: the content of the config.json.
-        keys: ``latent``, the side of the latent image (by default ``sample_size``); ``words`` of
-            the prompt; ``frames`` of a video.
         label: name of the model for messages.
 
     Raises:
@@ -40,14 +43,32 @@ def diffusion_table(content: Mapping[str, Any], keys: Mapping[str, str], label: 
             are not known here.
     """
     name = content.get(CLASS)
-    if name not in _CLASSES:
+    if not isinstance(name, str) or name not in _CLASSES:
         problem = f"{label}: the class {name!r} is unknown"
-        hint = f"{nearest(str(name), _CLASSES)}; or export the model to ONNX: workload: net.onnx"
+        hint = f"{nearest(name, _CLASSES)}; or export the model to ONNX: workload: net.onnx"
         raise SpecError(problem, hint=hint)
     kind = _CLASSES[name]
     config = _Config(content, label)
     config.check(kind.plain)
-    return kind.build(config, keys)
+    defaults = {"latent": config.number("sample_size", kind.side), **kind.data}
+    keys = {key: NumberKey(least=1, most=_LARGEST, default=one) for key, one in defaults.items()}
+    return WorkloadFamily(make=kind.prepare(config), keys=keys)
+
+
+def diffusion_table(content: Mapping[str, Any], keys: Mapping[str, str], label: str) -> LayerTable:
+    """Return the layers of a diffusion model for one denoising step of a latent image or video.
+
+    Args:
+        content: the content of the config.json.
+        keys: values of the keys of :func:`diffusion_family`.
+        label: name of the model for messages.
+
+    Raises:
+        SpecError: as :func:`diffusion_family`, or a key is unknown or out of range.
+    """
+    family = diffusion_family(content, label)
+    text = f"{label}:" + ",".join(f"{key}={size}" for key, size in keys.items())
+    return family.make(parse_keys(text.rstrip(":"), family.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,33 +127,31 @@ class _Config:
             raise SpecError(f"{self.label}: {key} cannot be {value!r}", hint=hint)
         return tuple(kinds[one] for one in found)
 
-    def scene(
-        self, keys: Mapping[str, str], *, words: int, side: int = 64, is_video: bool = False
-    ) -> Scene:
-        """Return the size of the latent images and of the prompt; ``side`` is a default.
 
-        Raises:
-            SpecError: a key is unknown or out of range.
-        """
-        default = self.number("sample_size", side)
-        known = {
-            "latent": NumberKey(least=1, most=_LARGEST, default=default),
-            **({"words": NumberKey(least=1, most=_LARGEST, default=words)} if words else {}),
-            **({"frames": NumberKey(least=1, most=_LARGEST, default=_FRAMES)} if is_video else {}),
-        }
-        text = f"{self.label}:" + ",".join(f"{key}={size}" for key, size in keys.items())
-        found = parse_keys(text.rstrip(":"), known).numbers
-        return Scene(
-            side=found["latent"], words=found.get("words", 1), frames=found.get("frames", 1)
-        )
+Make = Callable[[WorkloadOptions], LayerTable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Class:
-    """Class of diffusers: the function of its layer table, and its keys with plain values."""
+    """Class of diffusers: how to read its sizes, its plain keys, and defaults of its data."""
 
-    build: Callable[[_Config, Mapping[str, str]], LayerTable]
+    prepare: Callable[[_Config], Make]
     plain: Mapping[str, tuple[object, ...]]
+    side: int = 64
+    data: Mapping[str, int] = field(default_factory=dict)
+
+
+def _scene_of(options: WorkloadOptions) -> Scene:
+    found = options.numbers
+    return Scene(side=found["latent"], words=found.get("words", 1), frames=found.get("frames", 1))
+
+
+def _prepare_unet(sizes: UnetSizes) -> Make:
+    def make(options: WorkloadOptions) -> LayerTable:
+        check_side(sizes, options.numbers["latent"], options.text)
+        return unet_table(sizes, _scene_of(options))
+
+    return make
 
 
 _WIDTHS = [320, 640, 1280, 1280]
@@ -142,8 +161,7 @@ _DOWN_VIDEO = {"CrossAttnDownBlock3D": True, "DownBlock3D": False}
 _UP_VIDEO = {"CrossAttnUpBlock3D": True, "UpBlock3D": False}
 
 
-def _build_images(config: _Config, keys: Mapping[str, str]) -> LayerTable:
-    scene = config.scene(keys, words=_WORDS)
+def _read_images(config: _Config) -> Make:
     sizes = _unet_sizes(config, (_DOWN, _UP), words=1280)
     levels = len(sizes.widths)
     named = config.content.get("num_attention_heads") is not None
@@ -160,20 +178,17 @@ def _build_images(config: _Config, keys: Mapping[str, str]) -> LayerTable:
         depths=config.numbers("transformer_layers_per_block", [1], levels=levels),
         added=config.number("projection_class_embeddings_input_dim") if added else 0,
     )
-    check_side(sizes, scene.side, config.label)
-    return unet_table(sizes, scene)
+    return _prepare_unet(sizes)
 
 
-def _build_videos(config: _Config, keys: Mapping[str, str]) -> LayerTable:
-    scene = config.scene(keys, words=_WORDS, is_video=True)
+def _read_videos(config: _Config) -> Make:
     sizes = _unet_sizes(config, (_DOWN_VIDEO, _UP_VIDEO), words=1024)
     head = config.number("attention_head_dim", 64)
     for width in sizes.widths:
         _check_multiple(config, width, head, f"attention_head_dim, {head}")
     heads = tuple(width // head for width in sizes.widths)
     sizes = replace(sizes, heads=heads, entry_heads=_ENTRY_HEADS, entry_head_width=head)
-    check_side(sizes, scene.side, config.label)
-    return unet_table(sizes, scene)
+    return _prepare_unet(sizes)
 
 
 def _check_multiple(config: _Config, width: int, divisor: int, what: str) -> None:
@@ -202,22 +217,19 @@ def _unet_sizes(
     )
 
 
-def _build_classes(config: _Config, keys: Mapping[str, str]) -> LayerTable:
-    scene = config.scene(keys, words=0, side=32)
-    classes = config.number("num_embeds_ada_norm", 1000)
-    return _build_transformer(config, scene, {"classes": classes})
+def _read_classes(config: _Config) -> Make:
+    return _read_transformer(config, {"classes": config.number("num_embeds_ada_norm", 1000)})
 
 
-def _build_text(config: _Config, keys: Mapping[str, str]) -> LayerTable:
-    scene = config.scene(keys, words=_PIXART_WORDS, side=128)
+def _read_text(config: _Config) -> Make:
     conditioned = config.content.get("use_additional_conditions")
     if conditioned is None:
         conditioned = config.number("sample_size", 128) == 128
-    other = {"word_width": config.number("caption_channels"), "conditioned": bool(conditioned)}
-    return _build_transformer(config, scene, other)
+    width = config.number("caption_channels")
+    return _read_transformer(config, {"word_width": width, "conditioned": bool(conditioned)})
 
 
-def _build_transformer(config: _Config, scene: Scene, other: Mapping[str, Any]) -> LayerTable:
+def _read_transformer(config: _Config, other: Mapping[str, Any]) -> Make:
     inputs = config.number("in_channels", 4)
     model = DiffusionTransformer(
         layers=config.number("num_layers", 28),
@@ -228,10 +240,15 @@ def _build_transformer(config: _Config, scene: Scene, other: Mapping[str, Any]) 
         outputs=config.number("out_channels", 8 if "word_width" in other else inputs),
         **other,
     )
-    if scene.side % model.patch:
-        hint = f"a multiple of the patch, {model.patch}"
-        raise SpecError(f"{config.label}: latent is {scene.side}", hint=hint)
-    return diffusion_transformer(model, scene.side, scene.words)
+
+    def make(options: WorkloadOptions) -> LayerTable:
+        scene = _scene_of(options)
+        if scene.side % model.patch:
+            problem = f"in the workload {options.text!r}, latent is {scene.side}"
+            raise SpecError(problem, hint=f"a multiple of the patch, {model.patch}")
+        return diffusion_transformer(model, scene.side, scene.words)
+
+    return make
 
 
 _UNET_PLAIN: Mapping[str, tuple[object, ...]] = {
@@ -253,16 +270,20 @@ _UNET_PLAIN: Mapping[str, tuple[object, ...]] = {
     "conv_out_kernel": (3, None),
 }
 
-_CLASSES: Mapping[object, _Class] = {
-    "UNet2DConditionModel": _Class(build=_build_images, plain=_UNET_PLAIN),
+_CLASSES: Mapping[str, _Class] = {
+    "UNet2DConditionModel": _Class(prepare=_read_images, plain=_UNET_PLAIN, data={"words": 77}),
     "UNet3DConditionModel": _Class(
-        build=_build_videos, plain={"time_cond_proj_dim": (None,), "num_attention_heads": (None,)}
+        prepare=_read_videos,
+        plain={"time_cond_proj_dim": (None,), "num_attention_heads": (None,)},
+        data={"words": 77, "frames": 16},
     ),
     "DiTTransformer2DModel": _Class(
-        build=_build_classes, plain={"norm_type": ("ada_norm_zero",), "attention_bias": (True,)}
+        prepare=_read_classes,
+        plain={"norm_type": ("ada_norm_zero",), "attention_bias": (True,)},
+        side=32,
     ),
     "Transformer2DModel": _Class(
-        build=_build_classes,
+        prepare=_read_classes,
         plain={
             "norm_type": ("ada_norm_zero",),
             "attention_bias": (True,),
@@ -270,8 +291,12 @@ _CLASSES: Mapping[object, _Class] = {
             "num_vector_embeds": (None,),
             "activation_fn": ("gelu-approximate",),
         },
+        side=32,
     ),
     "PixArtTransformer2DModel": _Class(
-        build=_build_text, plain={"norm_type": ("ada_norm_single",), "attention_bias": (True,)}
+        prepare=_read_text,
+        plain={"norm_type": ("ada_norm_single",), "attention_bias": (True,)},
+        side=128,
+        data={"words": 120},
     ),
 }
