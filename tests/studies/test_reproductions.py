@@ -61,6 +61,7 @@ FAST = frozenset(
         "flash_attention_stability",
         "cbnet",
         "flexsa",
+        "image_models",
         "fp8_versus_int8",
         "fuyou",
         "frontier",

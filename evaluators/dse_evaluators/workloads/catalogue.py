@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.workloads.diffusion_config import diffusion_family
 from dse_evaluators.workloads.layer_table import LayerTable, Lookup, add_biases, join_tables
 from dse_evaluators.workloads.layers import DIGITS_CNN, MNIST_CNN, MOVIELENS_MLP, Layer, stack
 from dse_evaluators.workloads.mobilenet import MOBILENET_V1, MOBILENET_V2
@@ -64,6 +66,10 @@ DLRM: Mapping[str, LayerTable] = {
     ),
 }
 
+_DIFFUSION = json.loads(
+    Path(__file__).with_name("diffusion_models.json").read_text(encoding="utf-8")
+)
+
 FAMILIES: Mapping[str, WorkloadFamily] = {
     **{name: wrap_table(table) for name, table in SMALL_NETWORKS.items()},
     **{name: wrap_table(table) for name, table in RESNETS.items()},
@@ -74,6 +80,7 @@ FAMILIES: Mapping[str, WorkloadFamily] = {
     "vit-b16": wrap_table(VIT_B16),
     **families(),
     "sd-unet": UNET,
+    **{name: diffusion_family(row["config"], name) for name, row in _DIFFUSION.items()},
     **{name: wrap_table(table) for name, table in DLRM.items()},
     **PARADNN,
 }

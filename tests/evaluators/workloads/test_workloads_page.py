@@ -34,7 +34,16 @@ def test_every_name_has_a_line():
 
 
 @pytest.mark.parametrize(
-    "name", ["bert-base", "sd-unet", "paradnn-fc", "paradnn-cnn", "paradnn-rnn"]
+    "name",
+    [
+        "bert-base",
+        "sd-unet",
+        "modelscope-unet",
+        "dit-xl2",
+        "paradnn-fc",
+        "paradnn-cnn",
+        "paradnn-rnn",
+    ],
 )
 def test_the_page_has_the_keys_and_defaults_of_a_family(name):
     defaults = {

@@ -1,4 +1,4 @@
-"""Layer table of a language model of the user, from its ``config.json`` and a number of tokens."""
+"""Layer table of a language or diffusion model of the user, from its ``config.json``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dse.errors import SpecError
+from dse_evaluators.workloads.diffusion_config import CLASS, diffusion_table
 from dse_evaluators.workloads.layer_table import ReadLayers
 from dse_evaluators.workloads.model_source import transformer_of
 from dse_evaluators.workloads.transformer import family_of_transformer
@@ -20,18 +21,22 @@ _USUAL = 2048
 def read_language_model(
     origin: Path | Mapping[str, object], keys: Mapping[str, str], label: str
 ) -> ReadLayers:
-    """Return the layers of a language model that processes tokens.
+    """Return the layers of a language model that processes tokens, or of a diffusion model.
 
     Args:
         origin: a folder with ``config.json``, the file itself, or ``{like: NAME, FIELD: value}``.
         keys: numbers of tokens, as ``prefill`` or ``decode``, or ``tokens`` of an encoder, and of
-            sequences, as ``batch``.
+            sequences, as ``batch``; ``latent``, ``words`` and ``frames`` of a diffusion model.
         label: name of the model for messages.
 
     Raises:
         SpecError: the file cannot be read, a layer of the model is no fixed list of matrix products
             (experts, states), or a key is unknown.
     """
+    if isinstance(origin, Path):
+        content = _read_content(origin)
+        if CLASS in content:
+            return ReadLayers(table=diffusion_table(content, keys, label))
     model = _read_sizes(origin) if isinstance(origin, Path) else transformer_of(origin, "workload")
     if model.window_layers:
         keys = _keys_within_window(model, keys)
@@ -63,12 +68,15 @@ def _no_table(model: Transformer) -> SpecError:
     )
 
 
-def _read_sizes(path: Path) -> Transformer:
-    """Return the sizes of a language model, also of GPT-2 and BERT, whose files name them apart."""
+def _read_content(path: Path) -> Mapping[str, Any]:
     from dse_evaluators.workloads.own.safetensors_file import read_json
 
-    file = path / "config.json" if path.is_dir() else path
-    content = read_json(file)
+    return read_json(path / "config.json" if path.is_dir() else path)
+
+
+def _read_sizes(path: Path) -> Transformer:
+    """Return the sizes of a language model, also of GPT-2 and BERT, whose files name them apart."""
+    file, content = path / "config.json" if path.is_dir() else path, _read_content(path)
     kind = content.get("model_type")
     if not isinstance(kind, str) or kind not in _ALIASES:
         return transformer_of(str(file.resolve()), "workload")
