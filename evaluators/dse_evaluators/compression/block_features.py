@@ -8,7 +8,6 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Floats
-from dse_evaluators.compression.depth_dropped import KINDS
 from dse_evaluators.compression.sliced_stream import stream_shares
 from dse_evaluators.compression.width_narrowed import Width, removed_shares
 from dse_evaluators.formats.arrays import Single
@@ -28,13 +27,17 @@ def group_blocks(names: Sequence[str], places: int) -> tuple[frozenset[str], ...
     return tuple(frozenset({f"{name}[{at}]", name}) for name in names for at in range(places))
 
 
-def dropped(blocks: int, batch: Batch) -> Floats:
-    """Return 1 for each attention, then each feed-forward part that n designs drop, else 0.
+def dropped(depths: Mapping[str, int], batch: Batch) -> Floats:
+    """Return 1 for each residual branch that n designs drop, else 0.
+
+    Args:
+        depths: number of branches by kind, such as attention.
+        batch: n designs.
 
     Returns:
-        Array of shape (n, 2 blocks).
+        Array of shape (n, branches), first all branches of the first kind.
     """
-    return 1.0 - np.hstack([_columns(batch, kind, blocks) for kind in KINDS])
+    return 1.0 - np.hstack([_columns(batch, kind, depth) for kind, depth in depths.items()])
 
 
 def removed_fractions(blocks: int, heads: int, batch: Batch) -> Floats:

@@ -11,7 +11,7 @@ from dse.errors import PluginError, nearest
 from dse.protocols import Evaluator
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.one_by_one import Found
-from dse_evaluators.workloads.models import MODELS, model_of
+from dse_evaluators.workloads.models import MODELS, ModelRef, model_of
 from dse_evaluators.workloads.on_test_split import OnTestSplit
 from dse_evaluators.workloads.resampling import RESAMPLES
 from dse_evaluators.workloads.workload import Split, check_split
@@ -24,20 +24,28 @@ MEASURES: Mapping[str, Metric] = {
         Metric(name="computation", goal="minimize"),
     )
 }
-"""Metrics of a cut model.
+"""Metrics of a cut built-in model.
 
 ``computation`` is the multiplications per character, as a fraction of the uncut model's.
 """
 
+OWN_MEASURES: Mapping[str, Metric] = {
+    **{name: MEASURES[name] for name in ("deviation", "size")},
+    "kept_weights": Metric(name="kept_weights", goal="minimize"),
+}
+"""Metrics of a cut model of the user; ``kept_weights`` is the fraction of its parameters left."""
 
-def metrics_of(model: str, split: str) -> dict[str, Metric]:
-    """Return the metric definitions by name for versions of a model with parts removed.
+
+def metrics_of(model: ModelRef, split: str) -> dict[str, Metric]:
+    """Return the metric definitions by name for versions of a model with branches removed.
 
     Raises:
         PluginError: the model or the split is unknown, or the model has no transformer blocks.
     """
     check_split(split)
     known = model_of(model)
+    if not isinstance(model, str):
+        return {**known.metrics, **OWN_MEASURES}
     if not depth_of(model):
         valid = [name for name in MODELS if depth_of(name)]
         raise PluginError(f"{model} has no blocks to cut", hint=nearest(model, valid))
@@ -66,7 +74,7 @@ RunDesign = Callable[[Mapping[str, Value]], ChangedModel]
 """Function that changes a model by a design, and runs it on the split of its evaluator."""
 
 
-def measure_changed(model: str, changed: ChangedModel, split: Split) -> dict[str, float]:
+def measure_changed(model: ModelRef, changed: ChangedModel, split: Split) -> dict[str, float]:
     """Return the quality of a changed model, and its other metrics.
 
     Raises:
@@ -78,12 +86,12 @@ def measure_changed(model: str, changed: ChangedModel, split: Split) -> dict[str
     return {**other_parameters.judge_outputs(model, changed.outputs, split), **changed.costs}
 
 
-def evaluator_on_test_split(evaluator: Evaluator, model: str, run: RunDesign) -> Evaluator:
+def evaluator_on_test_split(evaluator: Evaluator, model: ModelRef, run: RunDesign) -> Evaluator:
     """Return an evaluator with resamples of its quality metrics.
 
     Args:
         evaluator: the evaluator with the option ``split: test``.
-        model: name of its model.
+        model: its model.
         run: changes the model by a design, and runs it on the split ``test``.
     """
     return OnTestSplit(
@@ -98,7 +106,7 @@ def evaluator_on_test_split(evaluator: Evaluator, model: str, run: RunDesign) ->
 class _MeasureResampled:
     """Measurement of a design on the split ``test``, with resamples; it can be pickled."""
 
-    model: str
+    model: ModelRef
     run: RunDesign
 
     def __call__(self, design: Mapping[str, Value]) -> tuple[Found, Mapping[str, Floats]]:

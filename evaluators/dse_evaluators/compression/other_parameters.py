@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 import numpy as np
@@ -15,7 +15,7 @@ from dse_evaluators.compression.operators.bundle import bundle_layers
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.recipe_runner import deviation
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.workloads.models import workload_of
+from dse_evaluators.workloads.models import ModelRef, workload_of
 from dse_evaluators.workloads.resampling import resample_quality
 from dse_evaluators.workloads.shakespeare import CONTEXT
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
@@ -24,7 +24,7 @@ LOOKED_UP = "embed"
 """Embedding table, of which each character looks up one row without a multiplication."""
 
 
-def judge_outputs(model: str, given: Single, split: Split) -> dict[str, float]:
+def judge_outputs(model: ModelRef, given: Single, split: Split) -> dict[str, float]:
     """Return quality metrics of outputs, and their relative squared error from the original.
 
     Raises:
@@ -38,7 +38,7 @@ def judge_outputs(model: str, given: Single, split: Split) -> dict[str, float]:
 
 
 def outputs(
-    model: str, parameters: Parameters, split: Split, signals: Signals | None = None
+    model: ModelRef, parameters: Parameters, split: Split, signals: Signals | None = None
 ) -> Single:
     """Return the model's outputs with these parameters, computed on one thread."""
     with threadpool_limits(limits=1):
@@ -46,7 +46,7 @@ def outputs(
 
 
 @cache
-def reference(model: str, split: Split) -> Single:
+def reference(model: ModelRef, split: Split) -> Single:
     """Return the outputs of the uncompressed model on a split's examples; cached."""
     return outputs(model, workload_of(model).parameters, split)
 
@@ -67,7 +67,26 @@ def run_cut(model: str, parameters: Parameters, split: Split) -> ChangedModel:
     )
 
 
-def resample_changed(model: str, changed: ChangedModel, split: Split) -> dict[str, Floats]:
+def run_zeroed(model: ModelRef, removed: Collection[str], split: Split) -> ChangedModel:
+    """Return outputs and costs of a model of the user without some residual branches.
+
+    Args:
+        model: the model.
+        removed: names of the parameters of the removed branches. They are zero in inference, and
+            not counted in the size [B] and in the fraction of parameters that are kept.
+        split: the examples.
+    """
+    whole = workload_of(model).parameters
+    left = {name: array for name, array in whole.items() if name not in removed}
+    zeroed = {name: np.zeros_like(one) if name in removed else one for name, one in whole.items()}
+    share = sum(array.size for array in left.values()) / sum(one.size for one in whole.values())
+    return ChangedModel(
+        outputs=outputs(model, zeroed, split),
+        costs={"size": float(size_bytes(left)), "kept_weights": share},
+    )
+
+
+def resample_changed(model: ModelRef, changed: ChangedModel, split: Split) -> dict[str, Floats]:
     """Return the quality metrics of a changed model on resamples of a split, (b,) by name."""
     return resample_quality(workload_of(model), changed.outputs, reference(model, split), split)
 

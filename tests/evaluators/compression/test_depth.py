@@ -19,6 +19,7 @@ from dse_evaluators.compression.other_parameters import multiplications
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads.taps import pass_through, watching
 
+DEPTHS = {"attention": 2, "ffn": 2}
 CODES = torch.tensor(np.random.default_rng(0).integers(80, size=(8, 64)))
 
 
@@ -42,11 +43,12 @@ def test_a_part_that_is_left_out_takes_its_tables_along(parameters):
 
 def test_an_entry_of_a_list_is_about_one_part():
     design = {"attention[0]": True, "attention[1]": False, "ffn[0]": True, "ffn[1]": False}
-    assert list_removals(design, 2) == ["blocks.1.attention", "blocks.1.ffn"]
+    assert list_removals(design, DEPTHS) == [("attention", 1), ("ffn", 1)]
 
 
 def test_one_value_is_about_all_blocks():
-    assert list_removals({"attention": True, "ffn": False}, 2) == ["blocks.0.ffn", "blocks.1.ffn"]
+    design = {"attention": True, "ffn": False}
+    assert list_removals(design, DEPTHS) == [("ffn", 0), ("ffn", 1)]
 
 
 def test_without_any_part_only_the_head_multiplies(parameters):
