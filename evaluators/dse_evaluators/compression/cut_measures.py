@@ -31,7 +31,7 @@ MEASURES: Mapping[str, Metric] = {
 
 
 def metrics_of(model: str, split: str) -> dict[str, Metric]:
-    """Return the metric definitions by name for versions of a model with parts removed.
+    """Return the metric definitions of a model with layers removed, by name.
 
     Raises:
         PluginError: the model or the split is unknown, or the model has no transformer blocks.
@@ -79,11 +79,11 @@ def measure_changed(model: str, changed: ChangedModel, split: Split) -> dict[str
 
 
 def evaluator_on_test_split(evaluator: Evaluator, model: str, run: RunDesign) -> Evaluator:
-    """Return an evaluator with resamples of its quality metrics.
+    """Return an evaluator whose quality metrics have resamples of the test split.
 
     Args:
         evaluator: the evaluator with the option ``split: test``.
-        model: name of its model.
+        model: name of the evaluator's model.
         run: changes the model by a design, and runs it on the split ``test``.
     """
     return OnTestSplit(

@@ -35,10 +35,10 @@ class LayerDrop(
     version="",
     kind="measured",
 ):
-    """Removal of the attention or feed-forward part of some blocks of a trained transformer.
+    """Removal of attention or feed-forward networks from blocks of a trained transformer.
 
-    ``attention`` and ``ffn`` are lists of booleans, true for each block that keeps that part, or
-    one boolean for all blocks. The model is not retrained.
+    ``attention`` and ``ffn`` are lists of booleans, true for each block that keeps its attention or
+    feed-forward network, or one boolean for all blocks. The model is not retrained.
 
     Args:
         model: name of the model.
@@ -83,7 +83,7 @@ class LayerDrop(
         return one_by_one(batch, self.provides, self._measure_design)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")
@@ -103,7 +103,7 @@ class LayerDrop(
 
 
 def list_removals(design: Mapping[str, Value], blocks: int) -> list[str]:
-    """Return the parts that a design removes, e.g. ``blocks.1.ffn`` if ``ffn[1]`` is false."""
+    """Return the layers that a design removes, e.g. ``blocks.1.ffn`` if ``ffn[1]`` is false."""
     names = {kind: members(kind, tuple(design)) for kind in KINDS}
     every = [
         f"blocks.{block}.{kind}"
