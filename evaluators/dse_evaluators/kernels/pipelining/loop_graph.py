@@ -19,7 +19,7 @@ _LONGEST = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopOperation:
-    """Operation of a loop's body.
+    """Operation in the body of a loop, with the functional unit that it occupies.
 
     Args:
         name: name of the operation.
@@ -40,7 +40,10 @@ class LoopOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """Use of a result: ``use`` reads what ``source`` computed ``distance`` iterations before."""
+    """Dependence in a loop: ``use`` reads the result of ``source`` of an earlier iteration.
+
+    That iteration is ``distance`` iterations before.
+    """
 
     source: int
     use: int
@@ -49,7 +52,7 @@ class Dependence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopGraph:
-    """Data-dependence graph of a loop: operations of the body, and dependences by their indices."""
+    """Data-dependence graph of a loop: operations of the body, and dependences between them."""
 
     operations: tuple[LoopOperation, ...]
     dependences: tuple[Dependence, ...]
