@@ -32,7 +32,7 @@ def row_by_row(
     provides: Collection[str],
     compute: Callable[[Mapping[str, float]], Mapping[str, float] | str],
 ) -> Metrics:
-    """Return the metrics of n designs, evaluating equal ones once.
+    """Return the metrics of n designs, evaluating equal designs once.
 
     Args:
         designs: the inputs of each design by name, all with the same names in the same order.
@@ -50,7 +50,7 @@ def row_by_row(
 
 
 def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
-    """Return an infeasibility fault, by index, for each result that is a string.
+    """Mark the designs whose result is a text as infeasible; return the marks by index.
 
     The string is the reason why the design is infeasible; other results have no fault.
     """
@@ -62,7 +62,7 @@ def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
 
 
 def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Fault]:
-    """Return an infeasibility fault, by index, for each design where the mask is true.
+    """Mark the designs where the mask is true as infeasible; return the marks by index.
 
     ``reason`` gives the message for a design's index.
     """
@@ -72,7 +72,7 @@ def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Fault]:
 
 
 def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Ints]]:
-    """Yield each combination of values in the columns of ``usual``, with the designs that have it.
+    """Yield each combination of values in some columns, with the designs that have it.
 
     The designs are given by index. ``usual`` maps each column to the default that is used if the
     batch lacks the column.
@@ -95,7 +95,7 @@ def _places(batch: Batch, name: str, otherwise: str) -> tuple[Sequence[Value], I
 
 
 def fix_columns(batch: Batch, values: Mapping[str, Value]) -> Batch:
-    """Return the batch with each of these columns set to one value, replacing existing ones."""
+    """Return the batch with some columns set to one value each, replacing existing ones."""
     code = np.zeros(len(batch), dtype=np.int64)
     return batch.with_columns({k: Column.coded((value,), code) for k, value in values.items()})
 

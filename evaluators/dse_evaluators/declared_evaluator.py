@@ -102,7 +102,7 @@ class DeclaredEvaluator:
         self.declare(Readings.of(self.__table, self))
 
     def declare(self, readings: Readings) -> None:
-        """Set the table of inputs; by default it is that of the class header."""
+        """Set the table of inputs in place of that of the class header."""
         self._readings = readings
         self.reads, self.optional, self.units = readings.declared
 
@@ -127,9 +127,10 @@ class DeclaredEvaluator:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, as :meth:`compute` returns them, and no faults.
+        """Return the metrics of n designs, as :meth:`compute` returns them, all feasible.
 
-        Override it where columns of numbers do not suffice; ``self._readings`` reads the inputs.
+        Override the method where columns of numbers do not suffice; ``self._readings`` reads the
+        inputs.
         """
         found = self.compute(self._readings.columns(batch))
         return found if isinstance(found, Metrics) else Metrics(columns=found)

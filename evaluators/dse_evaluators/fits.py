@@ -15,7 +15,7 @@ SUFFIX = ".fits.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """One set of fitted constants, with its errors on held-out points.
+    """Set of fitted constants, with its errors on held-out points.
 
     A point is one measured number, with the name that its source uses. ``fitted_on`` and
     ``judged_on`` (held out) are disjoint. ``attempts`` is the number of model forms or choices
@@ -47,7 +47,7 @@ class Fit:
 
     @property
     def held_out_error(self) -> HeldOutError:
-        """The numbers of points and the errors on those held out."""
+        """Numbers of fitted and held-out points, and the errors on the held-out ones."""
         return HeldOutError(
             name=self.name,
             fitted=len(self.fitted_on),
@@ -59,7 +59,7 @@ class Fit:
 
 
 def fits_in(path: Path) -> Mapping[str, Fit]:
-    """Return the fits in a file by name: a JSON list of objects with the fields of a Fit.
+    """Return the fits in a JSON file by name.
 
     Raises:
         ValueError: a fit is invalid (see :class:`Fit`), or two have the same name.

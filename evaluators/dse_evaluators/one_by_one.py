@@ -27,9 +27,9 @@ def one_by_one(
     measured: Callable[[Mapping[str, Value]], Found | Mapping[str, float]],
     uncertain: Collection[str] = (),
 ) -> Metrics:
-    """Measure each design of a batch separately; a DseError becomes that design's fault.
+    """Measure each design of a batch separately; an error fails that design only.
 
-    An InfeasibleError becomes a fault of kind ``infeasible``, any other DseError one of kind
+    An InfeasibleError makes the design infeasible, any other DseError makes it fail with the kind
     ``raised``. Other exceptions propagate.
 
     Args:

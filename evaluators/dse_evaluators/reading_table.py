@@ -23,9 +23,9 @@ from dse_evaluators.readings import Check, check_readings, flag, number, word
 
 
 class NumberInput(NamedTuple):
-    """Numeric input in the closed range ``low`` to ``high``; required unless it has a default.
+    """Numeric input of an evaluator in a closed range; required unless it has a default.
 
-    ``whole`` restricts it to integers.
+    The range is ``low`` to ``high``; ``whole`` restricts the input to integers.
     """
 
     low: float
@@ -36,15 +36,15 @@ class NumberInput(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """Boolean input; required unless it has a default."""
+    """Boolean input of an evaluator; required unless it has a default."""
 
     default: bool | None = None
 
 
 class ChoiceInput(NamedTuple):
-    """Categorical input; ``numbers`` maps each valid value to its numeric code.
+    """Categorical input of an evaluator; ``numbers`` maps each value to its numeric code.
 
-    Required unless it has a default.
+    The input is required unless it has a default.
     """
 
     numbers: Mapping[Value, float]
@@ -52,10 +52,11 @@ class ChoiceInput(NamedTuple):
 
 
 class CheckedInput(NamedTuple):
-    """Input that is not a number or category, such as a text; evaluators read it from the batch.
+    """Input of an evaluator that is neither a number nor a category, such as a text.
 
-    ``check`` checks a value; it can be pickled: a function of a module, a bound method, or a
-    ``functools.partial`` of either. The input is required unless it has a default.
+    Evaluators read the input from the batch. ``check`` checks a value; it can be pickled: a
+    function of a module, a bound method, or a ``functools.partial`` of either. The input is
+    required unless it has a default.
     """
 
     check: Check
@@ -72,14 +73,17 @@ def one_of(words: Iterable[str], default: Value | None = None) -> ChoiceInput:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Inputs of an evaluator by name; inputs in ``settled`` have one value for all designs."""
+    """Inputs of an evaluator by name, with their ranges, units and defaults.
+
+    Inputs in ``settled`` have one value for all designs.
+    """
 
     table: Mapping[str, Reading]
     settled: Mapping[str, Value] = field(default_factory=dict)
 
     @staticmethod
     def of(table: Mapping[str, Reading], owner: object) -> Readings:
-        """Return an evaluator's inputs, with those fixed that have an option of the same name set.
+        """Return an evaluator's inputs; inputs whose option is set are fixed to its value.
 
         Raises:
             SpecError: an option has an invalid value, or its unit does not fit.
@@ -88,7 +92,7 @@ class Readings:
         return Readings(table).fixed({k: value for k, value in given.items() if value is not None})
 
     def fixed(self, given: Mapping[str, Value]) -> Readings:
-        """Return a copy with these inputs fixed for all designs; values may be texts (``1.2 GHz``).
+        """Return a copy with some inputs fixed for all designs; values may be ``1.2 GHz``.
 
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
@@ -96,7 +100,7 @@ class Readings:
         return Readings(self.table, {**self.settled, **self._convert_given(given)})
 
     def otherwise(self, usual: Mapping[str, Value]) -> Readings:
-        """Return a copy with these default values, for designs that do not set the inputs.
+        """Return a copy with other default values, for designs that do not set the inputs.
 
         Raises:
             SpecError: there is no such input, or the value is invalid for it.
@@ -109,7 +113,7 @@ class Readings:
     def declared(self) -> tuple[frozenset[str], frozenset[str], dict[str, str]]:
         """Names of required and of optional inputs, and units by name, without fixed inputs.
 
-        They are an evaluator's ``reads``, ``optional`` and ``units``.
+        The result is an evaluator's ``reads``, ``optional`` and ``units``.
         """
         free = {name: one for name, one in self.table.items() if name not in self.settled}
         reads = frozenset(name for name, one in free.items() if one.default is None)
@@ -146,7 +150,7 @@ class Readings:
         return {name: self.column(name, batch) for name in stored}
 
     def column(self, name: str, batch: Batch) -> Floats:
-        """Return one input of n designs, (n,), as :meth:`columns` does; it must not be a text.
+        """Return one input of n designs, (n,), as :meth:`columns` does; texts are not allowed.
 
         Raises:
             EvaluationError: a categorical value is not among those that the input takes.
@@ -160,7 +164,7 @@ class Readings:
         return np.asarray(found, dtype=np.float64)
 
     def rows(self, batch: Batch) -> list[dict[str, float]]:
-        """Return the list of each design's inputs by name, categorical values as their codes."""
+        """Return each design's inputs by name, as a list; categorical values as their codes."""
         columns = self.columns(batch)
         lists = [column.tolist() for column in columns.values()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]

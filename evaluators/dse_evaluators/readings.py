@@ -51,7 +51,7 @@ def check_readings(
 
 
 def word(*valid: Value) -> Check:
-    """Return a function that checks whether an input's value is one of ``valid``."""
+    """Return a function that checks whether an input's value is one of some words."""
 
     def check(name: str, value: Value) -> None:
         if value not in valid:
@@ -90,7 +90,7 @@ def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> C
 
 
 def one_among(checks: Mapping[str, Check]) -> Check:
-    """Return a function that checks a value with ``checks[name]``; other names are invalid."""
+    """Return a function that checks a value by the check of its name; other names are invalid."""
 
     def check(name: str, value: Value) -> None:
         if name not in checks:

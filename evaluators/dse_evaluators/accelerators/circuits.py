@@ -29,7 +29,7 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 @cache
 def mac_energies_j(node_nm: float) -> Floats:
-    """Return the energy [J] of a multiply-accumulate, a table [weight, activation format]."""
+    """Return multiply-accumulate energies [J] as a table [weight format, activation format]."""
     return _over_formats(mac_energy_j) * logic_energy_factor(node_nm)
 
 

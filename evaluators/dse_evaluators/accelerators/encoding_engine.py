@@ -157,7 +157,7 @@ class EncodingEngine(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versio
     overlapped: bool | None = None
 
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics:
-        """Return the metrics of n designs, (n,); a fault where ``finest`` is below ``coarsest``."""
+        """Return the metrics of n designs, (n,); ``finest`` below ``coarsest`` is infeasible."""
         table_bytes = _size_tables(inputs)  # (levels, n)
         outside = (table_bytes > inputs["sram"]).sum(axis=0)
         inside = inputs["levels"] - outside

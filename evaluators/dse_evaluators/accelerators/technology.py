@@ -19,7 +19,7 @@ NOMINAL_V = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """Arithmetic operation whose cost grows with ``width``: bits of an integer or significand."""
+    """Arithmetic operation whose energy and area grow with the width of its operands."""
 
     width: int
     energy_j: float

@@ -53,7 +53,7 @@ def read_block_table(path: Path, batch: int, machine: str) -> dict[str, Measured
 
 
 def append_block(path: Path, block: str, batch: int, machine: str, time: MeasuredBlock) -> None:
-    """Add a row to a table, and make the table if there is none."""
+    """Add a measured block latency to a table file; create the file if there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as stream:
@@ -65,7 +65,7 @@ def append_block(path: Path, block: str, batch: int, machine: str, time: Measure
 
 @lru_cache(maxsize=1)
 def this_machine() -> str:
-    """Return the processor and PyTorch's version, which a time is valid for."""
+    """Return the processor and PyTorch's version, for which a measured latency is valid."""
     from importlib.metadata import version
 
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

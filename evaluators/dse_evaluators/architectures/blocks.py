@@ -16,7 +16,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockKind:
-    """Kind of block: its sizes with their defaults, its input and output shapes, and its work.
+    """Kind of network block: its sizes with defaults, shapes of input and output, and its work.
 
     A shape is (channels, side, side) of an image, or (tokens, width) of a sequence. ``work`` is
     multiply-accumulates and stored weights of one example.
@@ -37,7 +37,7 @@ class NetworkBlock:
 
     @property
     def text(self) -> str:
-        """The block with all its sizes in their order, which is the key of a table."""
+        """Text of the block with all its sizes in their order, the key of a latency table."""
         return " ".join([self.kind, *(f"{name}={size}" for name, size in self.sizes.items())])
 
     @property

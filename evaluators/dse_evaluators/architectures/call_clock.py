@@ -21,7 +21,7 @@ _READING_S = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTiming:
-    """Clock of a timing, and its end: at a precision of the median, or after some seconds."""
+    """Settings of a timing: its clock, precision of the median, and time limit."""
 
     clock: str
     precision: float

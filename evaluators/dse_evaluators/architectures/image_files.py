@@ -21,7 +21,7 @@ _LEAST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageSplits:
-    """Disjoint splits: networks are trained on ``train``, and compressed on ``calibration``."""
+    """Disjoint splits of an image data set for training, calibration and evaluation."""
 
     train: ImageDataset
     calibration: ImageDataset

@@ -35,7 +35,7 @@ QUALITIES = ("accuracy", "loss")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkRequest:
-    """Network to be measured, with its weights, formats and seed, and images in a timed call."""
+    """Network to be measured, with its weights, formats, seed, and number of images in a call."""
 
     net: SharedNetwork
     weights: str

@@ -22,9 +22,9 @@ _RATE, _BATCH = 3e-3, 32
 
 
 def score_grad_sign(net: SharedNetwork, examples: ImageDataset, seed: int, count: int) -> float:
-    """Return the sum over weights of the agreement of the signs of ``count`` images' gradients.
+    """Return the GradSign score of a network: how far gradients of single images agree in sign.
 
-    It is divided by the number of images; at random weights, without training.
+    The agreement is summed over weights and divided by the number of images; weights are random.
 
     Source:
         Zhang, Jia: GradSign: Model Performance Inference with Theoretical Insights, 2022, alg. 1.
@@ -45,7 +45,7 @@ def score_grad_sign(net: SharedNetwork, examples: ImageDataset, seed: int, count
 def train_briefly(
     net: SharedNetwork, train: ImageDataset, seed: int, steps: int
 ) -> dict[str, Tensor]:
-    """Return weights after some steps of training, or the random ones, with gradients to come.
+    """Train a network for some steps; return its weights, with gradients enabled.
 
     The outputs of filters are normalised over the batch.
     """
@@ -65,7 +65,10 @@ def train_briefly(
 
 
 def score_loss(net: SharedNetwork, weights: dict[str, Tensor], judged: ImageDataset) -> float:
-    """Return the loss on ``judged`` images, normalised over all of them [nat]."""
+    """Return a network's loss on held-out images [nat].
+
+    The outputs of filters are normalised over all these images.
+    """
     with deterministic(), torch.inference_mode():
         outputs = run_normalised(net, weights, resize(torch.tensor(judged.images), net.resolution))
         return float(functional.cross_entropy(outputs, torch.tensor(judged.labels)))

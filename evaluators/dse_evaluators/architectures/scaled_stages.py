@@ -18,7 +18,7 @@ _EXPANSION = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledStage:
-    """Layers of one kind; the first one has the stride.
+    """Stage of a convolutional network: layers of one kind, the first one with the stride.
 
     ``squeeze`` adds squeeze-and-excitation to inverted residuals. Scaling changes neither width nor
     depth of a stage if ``scaled`` is false, and not its depth if ``grows`` is false.
@@ -57,7 +57,7 @@ class StageWork:
         )
 
     def times(self, count: Floats) -> StageWork:
-        """Return the work of ``count`` layers of this kind."""
+        """Return the work of ``count`` equal layers."""
         return StageWork(
             macs=self.macs * count,
             parameters=self.parameters * count,
@@ -67,7 +67,7 @@ class StageWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledLayer:
-    """Channels of a layer's inputs and its width, and sides of its inputs and outputs, (n,)."""
+    """Sizes of a scaled layer: channels of inputs and outputs, and image sides, (n,)."""
 
     inputs: Floats
     width: Floats
@@ -154,7 +154,7 @@ def stage_of(given: Mapping[str, Any], place: int) -> ScaledStage:
 def stage_work(
     stage: ScaledStage, inputs: Floats, side: Floats, width: Floats, depth: Floats
 ) -> tuple[StageWork, Floats, Floats]:
-    """Return the work of a stage of n designs, its output channels and its side, each (n,)."""
+    """Return the work of a stage in n designs, its output channels and its side, each (n,)."""
     after = np.ceil(side / stage.stride)
     none = np.zeros_like(side)
     if stage.block == POOL:

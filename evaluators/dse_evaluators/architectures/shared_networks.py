@@ -20,7 +20,7 @@ SAMPLED_WIDTHS = {1: (2, 4, 8), 2: (4, 8, 16, 32)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedNetwork:
-    """Side of the images, and width and kernels of the layers of each stage.
+    """Network that shares weights with others: image side, widths and kernels of each stage.
 
     The second stage has half the side. A stage that has fewer layers skips its last ones.
     """
@@ -30,7 +30,7 @@ class SharedNetwork:
     kernels: tuple[tuple[int, ...], ...]  # by stage and layer
 
     def layers(self, channels: int, classes: int) -> tuple[Layer, ...]:
-        """Return the layers for images of ``channels`` channels and ``classes`` classes."""
+        """Return the network's layers, given the channels of images and the number of classes."""
         found, inputs = list[Layer](), channels
         for stage, place, kernel in self.places():
             side = self.resolution // stage
@@ -40,7 +40,7 @@ class SharedNetwork:
         return (*found, dense("classifier", inputs, classes, last=True))
 
     def places(self) -> Iterator[tuple[int, int, int]]:
-        """Yield stage, place in it from 1, and kernel of each convolution."""
+        """Yield stage, index in the stage (from 1), and kernel of each convolution."""
         for stage, kernels in zip(STAGES, self.kernels, strict=True):
             for place, kernel in enumerate(kernels, 1):
                 yield stage, place, kernel
@@ -67,7 +67,7 @@ def network_of(design: Mapping[str, Value]) -> SharedNetwork:
 
 
 def largest_network(side: int) -> SharedNetwork:
-    """Return the network whose weights all others share, for images of a side."""
+    """Return the largest network for a side of images, whose weights all others share."""
     return SharedNetwork(
         resolution=side,
         widths=tuple(MOST_WIDTH[stage] for stage in STAGES),

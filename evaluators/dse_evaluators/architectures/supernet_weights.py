@@ -37,7 +37,7 @@ _EPSILON = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupernetTraining:
-    """Settings of the training; part of the cache key of its weights.
+    """Settings of the supernet's training, which identify its cached weights.
 
     In each step, the largest, the smallest and ``drawn`` random networks are trained on a batch.
     """
@@ -56,7 +56,7 @@ Draw = Callable[[np.random.Generator], Sequence[SharedNetwork]]
 
 
 def load_or_train_supernet(examples: ImageDataset, training: SupernetTraining) -> Weights:
-    """Return the weights that all networks share, from the cache or by training.
+    """Return the supernet's weights, which all networks share, from the cache or by training.
 
     Source:
         Yu, Huang: Universally Slimmable Networks, 2019 (the largest, the smallest and random
@@ -75,7 +75,7 @@ def load_or_train_supernet(examples: ImageDataset, training: SupernetTraining) -
 def load_or_train_alone(
     net: SharedNetwork, examples: ImageDataset, training: SupernetTraining
 ) -> Weights:
-    """Return the weights of a network that was trained alone, as the supernet is."""
+    """Return the weights of a network that is trained alone, from the cache or by training."""
     return _load_or_train("alone", net, examples, training, lambda _: (net,))
 
 
@@ -134,8 +134,8 @@ def inherit(
 ) -> Affines:
     """Return the weights of a network, with the normalisation over ``images`` folded into them.
 
-    It has the first filters and channels, the first layers of each stage and the middle of kernels.
-    Residual links are folded, too: a convolution of the identity and the weights has both.
+    The network has the first filters and channels, the first layers of each stage and the middle of
+    kernels. Residual links are folded, too: a convolution of the identity and the weights has both.
 
     Source:
         Yu, Huang: Universally Slimmable Networks, 2019, section 3.4: statistics for each network.
@@ -188,7 +188,7 @@ def start_weights(layers: tuple[Layer, ...], chance: torch.Generator) -> dict[st
 
 
 def resize_examples(examples: ImageDataset, side: int) -> ImageDataset:
-    """Return the images resized to another side length."""
+    """Return images and labels with the images resized to another side length."""
     images = resize(torch.tensor(examples.images), side).numpy()
     return ImageDataset(images=images, labels=examples.labels)
 

@@ -56,7 +56,7 @@ _COLUMNS: Mapping[str, tuple[str, float]] = {
 
 @lru_cache(maxsize=len(DATA_SETS))
 def read_trained_networks(data: str) -> tuple[Hashes, Mapping[str, Floats]]:
-    """Return the sorted hashes of the cells trained on a data set, and their columns, each (n,).
+    """Return the hashes of the graph networks trained on a data set, sorted, and their metrics.
 
     Raises:
         PluginError: the asset is not installed, or its file is none that can be read.
@@ -80,13 +80,13 @@ def read_trained_networks(data: str) -> tuple[Hashes, Mapping[str, Floats]]:
 def cells_of(
     keys: Ints,  # (n,)
 ) -> tuple[Ints, Ints]:
-    """Return the inputs and the operations of the cells with these keys, each (n, 4)."""
+    """Return the inputs and operations of cells, each (n, 4), given their keys."""
     digits = keys[:, None] // 10 ** np.arange(NODES - 1, -1, -1) % 10
     return _TREES[keys // 10**NODES], digits
 
 
 def version_of(data: str) -> str:
-    """Return the version of a table: the hash of the asset, and the data set."""
+    """Return the version of a table of trained networks: hash of the asset, and the data set."""
     return f"1-{ASSETS[ASSET].sha256[:16]}-{data}"
 
 

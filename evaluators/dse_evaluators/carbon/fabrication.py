@@ -16,7 +16,7 @@ _J_PER_KWH = 3.6e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """Energy in kWh per cm2 of wafer, and emissions in g/cm2 from gases and materials.
+    """Energy and emissions of wafer fabrication at a node: kWh/cm2, and g/cm2 of gases, materials.
 
     Emissions from gases are given for abatement of 95 and of 99 percent.
     """

@@ -15,13 +15,14 @@ from dse_evaluators.workloads.workload import Parameters
 
 
 def group_blocks(names: Sequence[str], places: int) -> tuple[frozenset[str], ...]:
-    """Return the names of the inputs that each part may read: a list's element, or the input.
+    """Return the names of the inputs that each block of a model may read.
 
-    An input is either a list with one element per place, such as ``heads[2]``, or one value for
-    all places, ``heads``; hence each part has both names.
+    Blocks may be the halves of transformer blocks. An input is either a list with one element per
+    place, such as ``heads[2]``, or one value for all places, ``heads``; hence each block has both
+    names.
 
     Args:
-        names: inputs with one value per place, such as ``heads``; their parts follow in this order.
+        names: inputs with one value per place, such as ``heads``; the blocks follow in this order.
         places: number of places, such as blocks.
     """
     return tuple(frozenset({f"{name}[{at}]", name}) for name in names for at in range(places))
@@ -84,14 +85,14 @@ def removed_stream(
 ) -> Floats:
     """Return the share of the residual stream's mean square that n designs slice off.
 
-    The share is computed before each part and before the LM head, for the removal of the
-    principal directions with the least variance.
+    The share is computed before each attention, feed-forward network and LM head, for the removal
+    of the principal directions with the least variance.
 
     Args:
         parameters: parameters of the uncut model.
         inputs: inputs of each weight matrix that reads the stream, on training examples.
         name: input with the fraction of directions to remove.
-        places: number of parts, with the LM head.
+        places: number of attentions and feed-forward networks, plus one for the LM head.
         batch: n designs.
 
     Returns:

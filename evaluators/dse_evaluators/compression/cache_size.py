@@ -71,7 +71,7 @@ class CacheSize:
         self._formats.check(values, self.blocks)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the cache size of each design's number formats."""
+        """Return the KV-cache size of each design's number formats."""
         return one_by_one(batch, METRICS, self._count_bits)
 
     def _count_bits(self, design: Mapping[str, Value]) -> Found:

@@ -36,7 +36,7 @@ class Compressed:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the stored layers and of the activation scales, in bytes."""
+        """Bytes of the stored layers and of the activation scales."""
         signals = SCALE_BYTES * len(self.signal_scales) if needs_scale(self.signal_word) else 0
         return signals + sum(size_bytes(tensor) for tensor in self.stored)
 
@@ -52,7 +52,7 @@ class Compressed:
 
 
 def compress_network(whole: Reference, recipe: CompressionConfig) -> Compressed:
-    """Return the trained network, pruned and quantized by these settings; deterministic.
+    """Prune and quantize a trained network by the given settings; the result is deterministic.
 
     The steps are: remove filters and refit the remaining ones to the original outputs; set small
     weights to zero and refit again; quantize the weights; then, layer by layer on the calibration

@@ -46,7 +46,7 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(CompressionConfig)
 
 
 def recipe_of(values: Mapping[str, Value]) -> CompressionConfig:
-    """Return the compression settings with these values, and the others at their defaults.
+    """Return compression settings with the given values, and the others at their defaults.
 
     Raises:
         SpecError: a setting is unknown, or its value is invalid.

@@ -37,7 +37,7 @@ OWN_MEASURES: Mapping[str, Metric] = {
 
 
 def metrics_of(model: ModelRef, split: str) -> dict[str, Metric]:
-    """Return the metric definitions by name for versions of a model with branches removed.
+    """Return the metric definitions of a model with layers removed, by name.
 
     Raises:
         PluginError: the model or the split is unknown, or the model has no transformer blocks.
@@ -87,7 +87,7 @@ def measure_changed(model: ModelRef, changed: ChangedModel, split: Split) -> dic
 
 
 def evaluator_on_test_split(evaluator: Evaluator, model: ModelRef, run: RunDesign) -> Evaluator:
-    """Return an evaluator with resamples of its quality metrics.
+    """Return an evaluator whose quality metrics have resamples of the test split.
 
     Args:
         evaluator: the evaluator with the option ``split: test``.

@@ -66,7 +66,9 @@ def deploy_layers(model: ModelRef, recipes: Recipes, signals: Signals) -> Deploy
 
 
 def deploy_record(record: Record, recipe: str) -> DeployedTensor:
-    """Return a stored tensor with its values; numbers and scales if it is in one number format.
+    """Return a stored tensor with its decoded values, for deployment.
+
+    A tensor in one number format also has its quantized numbers and scales.
 
     Args:
         record: the tensor as it is stored.

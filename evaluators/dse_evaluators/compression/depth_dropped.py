@@ -17,12 +17,12 @@ _RIDGE = 1e-3  # ridge relative to the mean power; damps directions that are rar
 
 
 def blocks_of(parameters: Parameters) -> int:
-    """Return the number of blocks of the model."""
+    """Return the number of transformer blocks of the model."""
     return len({name.split(".")[1] for name in parameters if name.startswith("blocks.")})
 
 
 def without(parameters: Parameters, parts: Collection[str]) -> dict[str, Single]:
-    """Return the model's parameters, except the parameters of parts such as ``blocks.1.ffn``.
+    """Return the model's parameters without those of some layers, such as ``blocks.1.ffn``.
 
     Source:
         Fan, Grave, Joulin, Reducing Transformer Depth on Demand with Structured Dropout, 2020,
@@ -71,7 +71,7 @@ def fitted_exit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Result of early exit: logits of n characters, and the exit at which each stopped, (n,)."""
+    """Result of early exit: logits of n characters, and the exit of each character, (n,)."""
 
     outputs: Single  # (n, k)
     exits: np.ndarray[tuple[int], np.dtype[np.int64]]  # (n,), counted from 0

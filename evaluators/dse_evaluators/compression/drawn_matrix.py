@@ -38,11 +38,11 @@ _MOST_WEIGHTS = 1 << 26
 class DrawnMatrix:
     """Bit counts and reconstruction errors of one compressed matrix of random normal weights.
 
-    It serves studies of storage, since the bits depend on shape and pruning rate, not on training.
-    ``bits_per_weight`` counts codes, scales and positions; ``payload_bits_per_weight`` counts the
-    codes only, and ``place_bits_per_weight`` the other bits. ``density`` is the fraction of the
-    restored weights that are not zero. ``kept_magnitude`` is the sum of the original magnitudes of
-    these nonzero weights, divided by the largest sum that equally many weights have.
+    The evaluator is for studies of storage, since the bits depend on shape and pruning rate, not on
+    training. ``bits_per_weight`` counts codes, scales and positions; ``payload_bits_per_weight``
+    counts the codes only, and ``place_bits_per_weight`` the other bits. ``density`` is the fraction
+    of the restored weights that are not zero. ``kept_magnitude`` is the sum of the original
+    magnitudes of these nonzero weights, divided by the largest sum that equally many weights have.
     ``wrong_signs`` is the fraction of the nonzero weights with the wrong sign, and ``error`` the
     sum of squared errors over the sum of squared weights.
 

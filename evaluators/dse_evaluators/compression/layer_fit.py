@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 def check_fits(
     part: LayerGroup, values: Mapping[str, Sequence[Value]], shapes: Mapping[str, Shape]
 ) -> None:
-    """Raise SpecError if a layer's shape suits none of the recipes that parameter values give.
+    """Raise SpecError if no recipe that parameter values give suits a layer's shape.
 
     It is no error if only some of the recipes do not fit: a constraint of the space may exclude
     them. Without such a constraint, the trials with these recipes fail.
@@ -62,7 +62,7 @@ def _misfit(recipe: str, shape: Shape) -> EvaluationError | None:
 
 @lru_cache(maxsize=4096)
 def check_fit(recipe: str, shape: Shape) -> None:
-    """Check that weights of this shape can be compressed by the recipe.
+    """Check that a compression recipe suits weights of some shape.
 
     Raises:
         EvaluationError: a rank is too large, or groups, blocks or bits do not fit.

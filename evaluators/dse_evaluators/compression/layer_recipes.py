@@ -23,7 +23,7 @@ _TRIED_DENSITY = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
-    """Layers with the same compression recipe, a text with design parameters in braces.
+    """Layers with the same compression recipe, which may have design parameters in braces.
 
     A parameter that is a list has one element per layer of the group.
     """
@@ -32,7 +32,7 @@ class LayerGroup:
     layers: tuple[str, ...]
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that the recipe is valid for all combinations of its parameters' values.
+        """Check that a compression recipe is valid for all combinations of parameter values.
 
         Raises:
             SpecError: a text is not a recipe, or a list does not have one element per layer.

@@ -19,11 +19,11 @@ LayerQuantities = Callable[[str, str], tuple[float, float]]
 def sum_layers(
     parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities
 ) -> tuple[Floats, dict[int, Fault]]:
-    """Return the sums of two quantities over the layers in n designs, (2, n), and the failures.
+    """Sum two quantities over a model's layers in n designs, (2, n); return the failures, too.
 
     Each distinct recipe of a layer is evaluated once, for all designs that have it. If the
-    evaluation raises a DseError, a ``Fault`` with its message is returned for each of these
-    designs, by the design's row.
+    evaluation raises a DseError, its message is returned for each of these designs, by the design's
+    row.
     """
     total = np.zeros((2, len(batch)))
     faults: dict[int, Fault] = {}
@@ -35,7 +35,7 @@ def sum_layers(
 
 
 def layer_columns(parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities) -> Floats:
-    """Return the first quantity of each layer, (n, layers); NaN where ``evaluate`` fails."""
+    """Return the first quantity of each layer in n designs, (n, layers); NaN after a failure."""
     found = []
     for part in parts:
         for place in range(len(part.layers)):

@@ -97,7 +97,8 @@ def costs(model: ModelRef, recipes: Recipes) -> list[StorageCost]:
 def cost(model: ModelRef, layer: str, recipe: str) -> StorageCost:
     """Return the storage bits of a layer under a compression recipe.
 
-    For recipes of only a number format, they follow from the shape, without compressing the layer.
+    For recipes of only a number format, the bits follow from the shape, without compressing the
+    layer.
     """
     shape = shapes_of(model)[layer]
     text = "fp32" if recipe == KEEP else _format(recipe)
@@ -109,7 +110,10 @@ def cost(model: ModelRef, layer: str, recipe: str) -> StorageCost:
 
 @cache
 def rest(model: ModelRef) -> StorageCost:
-    """Return a model's storage bits outside compressible layers: fp32 parameters and names."""
+    """Return a model's storage bits outside compressible layers: other parameters, and names.
+
+    Other parameters are stored in fp32.
+    """
     shapes = shapes_of(model)
     own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
     layers = model_of(model).layers
@@ -126,7 +130,7 @@ def count(model: ModelRef) -> int:
 def noise(model: ModelRef, layer: str, recipe: str) -> float:
     """Return the relative squared error of a layer's weights under a compression recipe.
 
-    If the recipe trains the network, it is the error before training.
+    If the recipe trains the network, the result is the error before training.
     """
     trained = trained_recipe(recipe)
     recipe = recipe if trained is None else f"{_FORMAT}{trained.form.name}"
@@ -321,7 +325,7 @@ class Shelf:
         self._arrays: OrderedDict[tuple[str, str], Single] = OrderedDict()
 
     def found(self, layer: str, recipe: str, make: Callable[[], Single]) -> Single:
-        """Return the cached weights of a layer under a recipe, made by ``make`` if missing."""
+        """Return the cached weights of a layer under a recipe; if missing, call ``make``."""
         key = (layer, recipe)
         if key in self._arrays:
             self._arrays.move_to_end(key)

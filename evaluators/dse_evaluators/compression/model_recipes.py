@@ -18,7 +18,7 @@ from dse_evaluators.workloads.shapes import shapes_of
 
 @dataclass(frozen=True)
 class ModelRecipes:
-    """Model, and the compression recipes of its layers: of all layers, and by name pattern."""
+    """Model with the compression recipes of its layers, assigned by name patterns."""
 
     model: ModelRef
     recipe: str
@@ -26,7 +26,7 @@ class ModelRecipes:
 
     @staticmethod
     def of(model: ModelRef, recipe: str, layers: object) -> ModelRecipes:
-        """Group a model's layers by compression recipe, that of the first pattern that matches.
+        """Assign a compression recipe to each layer of a model, by the first matching pattern.
 
         Layers that no pattern matches get ``recipe``.
 
@@ -61,7 +61,7 @@ class ModelRecipes:
         return frozenset(name for one in self._templates for name in one.names)
 
     def check(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Check that recipes are valid for these parameter values, and that each layer fits one.
+        """Check that recipes are valid for the given parameter values, and suit each layer's shape.
 
         Of a model whose layers are unknown, only the texts of the recipes are checked.
 

@@ -31,7 +31,7 @@ _TOLERANCE = 1e-4  # relative to the initial residual
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Weights of a network after filter removal, and indices of the kept filters by layer."""
+    """Weights of a network after filters were removed, with the kept filters' indices by layer."""
 
     affines: Affines
     kept: tuple[Ints, ...]  # indices of each layer's kept filters
@@ -54,7 +54,7 @@ def narrow_network(whole: Reference, keep: float) -> Pruned:
 
 
 def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
-    """Return the network with a fraction ``sparsity`` of zero weights; refit the other weights."""
+    """Set a fraction ``sparsity`` of a network's weights to zero, and refit the other weights."""
     weights = prune_smallest([affine.weight.numpy() for affine in pruned.affines], sparsity)
     affines = tuple(
         LayerWeights(torch.tensor(weight), affine.bias)

@@ -24,11 +24,11 @@ _MOST_CALIBRATING = 256
 def quantize_file(
     model: bytes, recipe: OnnxRecipe, calibration: Callable[[], Sequence[Feeds]]
 ) -> bytes:
-    """Return an ONNX file with int8 weights and activations.
+    """Quantize the weights and activations of an ONNX file to int8.
 
     Args:
         model: the bytes of the file.
-        recipe: the settings; their format is dynamic or static int8.
+        recipe: the quantization settings, with the format dynamic or static int8.
         calibration: returns the examples for static scales, in batches.
 
     Raises:

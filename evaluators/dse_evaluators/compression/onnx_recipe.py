@@ -53,7 +53,7 @@ class OnnxRecipe:
 
     @property
     def of_file(self) -> OnnxRecipe:
-        """Settings that the quantized file depends on; the others are at their defaults."""
+        """Settings without those that do not affect the quantized file, which get defaults."""
         form = self.runtime_format
         if form == STATIC:
             return replace(self, optimization=OnnxRecipe().optimization)
@@ -73,7 +73,7 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(OnnxRecipe))
 
 
 def onnx_recipe_of(values: Mapping[str, Value]) -> OnnxRecipe:
-    """Return quantization settings with these values, and the others at their defaults.
+    """Return quantization settings with the given values, and the others at their defaults.
 
     Raises:
         SpecError: a setting is unknown, or its value is invalid.

@@ -39,7 +39,7 @@ class OnnxMeasurement:
 def measure_recipe(
     model: ModelRef, recipe: OnnxRecipe, timing: Timing, split: Split, *, resampled: bool = False
 ) -> OnnxMeasurement:
-    """Measure quality, sizes and latency of an ONNX file with these settings.
+    """Measure quality, sizes and latency of an ONNX file with the given settings.
 
     Args:
         model: the model.
@@ -87,7 +87,7 @@ def onnx_workload(model: ModelRef) -> OnnxFileWorkload:
 
 
 def quantized_file(model: ModelRef, recipe: OnnxRecipe) -> bytes:
-    """Return a model's ONNX file with these settings; the last few files are kept in memory.
+    """Return a model's ONNX file, quantized with the given settings; the last few are cached.
 
     Raises:
         PluginError: onnx or onnxruntime is not installed.
@@ -164,10 +164,10 @@ def _first_examples(batches: Sequence[Feeds], count: int) -> Feeds:
 
 
 def weight_bytes(workload: OnnxFileWorkload, recipe: OnnxRecipe, content: bytes) -> float:
-    """Return the size of all weights in bytes.
+    """Return the bytes of all weights in an ONNX file.
 
-    For formats of onnxruntime it is the size in the file. onnxruntime cannot read other formats:
-    their file has the rounded weights in fp32, and the size is that of the weights packed.
+    For formats of onnxruntime the result is the size in the file. onnxruntime cannot read other
+    formats: their file has the rounded weights in fp32, and the size is that of the weights packed.
     """
     if recipe.runtime_format in RUNTIME:
         return float(sum(array.nbytes for array in all_initializers(content).values()))

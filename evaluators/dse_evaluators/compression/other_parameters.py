@@ -25,7 +25,7 @@ LOOKED_UP = "embed"
 
 
 def judge_outputs(model: ModelRef, given: Single, split: Split) -> dict[str, float]:
-    """Return quality metrics of outputs, and their relative squared error from the original.
+    """Return quality metrics of outputs, and their relative squared error to the original ones.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
@@ -40,7 +40,7 @@ def judge_outputs(model: ModelRef, given: Single, split: Split) -> dict[str, flo
 def outputs(
     model: ModelRef, parameters: Parameters, split: Split, signals: Signals | None = None
 ) -> Single:
-    """Return the model's outputs with these parameters, computed on one thread."""
+    """Run a model with the given parameters on one thread, and return its outputs."""
     with threadpool_limits(limits=1):
         return workload_of(model).outputs(parameters, split, signals or Signals())
 
@@ -59,7 +59,7 @@ def calibration(model: str) -> Mapping[str, Single]:
 
 
 def run_cut(model: str, parameters: Parameters, split: Split) -> ChangedModel:
-    """Return outputs, size [B] and relative multiplications of a model with these parameters."""
+    """Run a cut model; return outputs, size [B] and relative number of multiplications."""
     size, work_done = float(size_bytes(parameters)), computation(model, parameters)
     return ChangedModel(
         outputs=outputs(model, parameters, split),
@@ -92,7 +92,7 @@ def resample_changed(model: ModelRef, changed: ChangedModel, split: Split) -> di
 
 
 def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:
-    """Return the bytes of the serialized parameters; those not in ``compressed`` are in fp32."""
+    """Return the bytes of serialized parameters; uncompressed ones are in fp32."""
     return len(bundle_layers(parameters, compressed or {}).to_bytes())
 
 

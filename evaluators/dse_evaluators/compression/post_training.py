@@ -38,9 +38,9 @@ METRICS: Mapping[str, Metric] = {
 class PostTraining:
     """Post-training pruning and quantization of a network, measured on held-out images.
 
-    Knobs given as options are fixed; the others are read from the design, or keep their defaults.
-    ``loss`` is the cross-entropy and ``divergence`` the Kullback-Leibler divergence from the
-    uncompressed network, both in nats per image.
+    Settings given as options are fixed; the others are read from the design, or keep their
+    defaults. ``loss`` is the cross-entropy and ``divergence`` the Kullback-Leibler divergence from
+    the uncompressed network, both in nats per image.
 
     Args:
         model: name of the network.
@@ -116,7 +116,7 @@ class PostTraining:
         return one_by_one(batch, METRICS, self._measure_design, uncertain=("latency",))
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")

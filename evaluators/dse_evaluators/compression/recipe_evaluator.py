@@ -225,7 +225,7 @@ class ByRecipe:
         return trained_weights(self._model)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")

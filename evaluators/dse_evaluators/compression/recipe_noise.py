@@ -99,7 +99,7 @@ class Noise:
         refuse_training(self._recipes.texts(values), "compression.noise")
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return each design's mean weight error, and faults of designs that fail."""
+        """Return each design's mean weight error, and the designs that fail."""
         sums, faults = sum_layers(self._recipes.parts, batch, self._noise)
         noise = sums[0] / sums[1].clip(min=1)
         decibels = -10 * np.log10(noise.clip(min=_LEAST))

@@ -20,10 +20,11 @@ from dse_evaluators.workloads.own.named_model import model_ref
 
 @dataclass(kw_only=True)
 class Size:
-    """Metrics ``size`` and ``bits_per_weight`` of `compression.recipe` with the same options.
+    """Size of a model compressed by recipes, without running it.
 
-    Neither requires a run of the model. For plain formats they follow from the shapes; a layer
-    with other operators is compressed once per recipe.
+    The metrics ``size`` and ``bits_per_weight`` are those of `compression.recipe` with the same
+    options. For plain formats they follow from the shapes; a layer with other operators is
+    compressed once per recipe.
 
     Args:
         model: name of the model, or a model of yours: a path, ``{python: net.py:make}`` or, in
@@ -78,7 +79,7 @@ class Size:
         self._recipes.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return each design's size and bits per weight, and faults of designs that fail."""
+        """Return each design's size and bits per weight, and the designs that fail."""
         bits, faults = sum_layers(self._recipes.parts, batch, self._bits)
         total = bits[0] + model_layers.rest(self._model).total
         count = model_layers.count(self._model)

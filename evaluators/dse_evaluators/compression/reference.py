@@ -27,7 +27,7 @@ from dse_evaluators.workloads.workload import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Uncompressed network, and images to calibrate and measure compressed versions of it.
+    """Uncompressed network, with images to calibrate and to measure compressed versions.
 
     It is built once per process and split.
 

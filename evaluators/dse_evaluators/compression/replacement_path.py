@@ -42,14 +42,15 @@ class ReplacementPath(
 ):
     """Quality of a model whose layers switch from a wide to a narrow format one at a time.
 
-    Each hybrid on the path contains the narrow layers of the one before it. Quality metrics and
-    ``deviation`` are means over the memory footprint between the two pure models, by the trapezoid
-    rule. ``storage`` is the sum of the sizes of both pure models, ``ensemble_storage`` the sum of
-    the sizes of all models on the path. ``mean_step`` and ``largest_step`` are the mean and the
-    largest difference of the sizes of two successive models, ``switch_step`` is the difference of
-    the sizes of both pure models. The order ``sensitivity`` switches first the layers that, when
-    they alone are narrow, raise the squared error of the outputs on the split ``search`` least per
-    byte saved; ``reverse`` switches these layers last; ``random`` has a seed, ``order_seed``.
+    Each model on the path has the narrow layers of the one before it, and one more. Quality metrics
+    and ``deviation`` are means over the memory footprint between the two pure models (all wide, all
+    narrow), by the trapezoid rule. ``storage`` is the sum of the sizes of both pure models,
+    ``ensemble_storage`` the sum of the sizes of all models on the path. ``mean_step`` and
+    ``largest_step`` are the mean and the largest difference of the sizes of two successive models,
+    ``switch_step`` is the difference of the sizes of both pure models. The order ``sensitivity``
+    switches first the layers that, when they alone are narrow, raise the squared error of the
+    outputs on the split ``search`` least per byte saved; ``reverse`` switches these layers last;
+    ``random`` has a seed, ``order_seed``.
 
     Args:
         model: name of a built-in model.

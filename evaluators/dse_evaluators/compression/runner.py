@@ -41,7 +41,7 @@ def measure_recipe(
     *,
     resampled: bool = False,
 ) -> CompressionMeasurement:
-    """Compress a model with these settings, and measure quality, size and latency.
+    """Compress a network with the given settings; measure its quality, size and latency.
 
     Args:
         model: name of the model.

@@ -22,7 +22,7 @@ _ATTENTION = re.compile(r"(.*)\b(attention\.qkv|self\.key|k_proj|qkv_proj|c_attn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalFormats:
-    """Templates of the formats that a design rounds activations, keys and values to.
+    """Number formats to which a design rounds activations, keys and values, as templates.
 
     A list parameter of ``keys`` or ``values`` has an element for each block with attention.
     """
@@ -33,7 +33,7 @@ class SignalFormats:
 
     @staticmethod
     def of(activations: str, kv_cache: str, keys: str, values: str) -> SignalFormats:
-        """Build the templates from an evaluator's options; ``keys`` and ``values`` may be empty.
+        """Build the templates from an evaluator's options; some may be empty.
 
         Raises:
             SpecError: a text is malformed, or ``kv_cache`` has no effect.
@@ -52,22 +52,22 @@ class SignalFormats:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of the parameters in the templates."""
+        """Names of the design parameters in the format templates."""
         return frozenset((*self.activations.names, *self.keys.names, *self.values.names))
 
     @property
     def rounded_cache(self) -> str:
-        """The first option that rounds keys or values; empty if there is none."""
+        """First option that rounds keys or values of the KV cache; empty if there is none."""
         given = {"kv_cache": self.keys, "values": self.values}
         return next((name for name, one in given.items() if one.text not in _WHOLE), "")
 
     @property
     def rounds_cache(self) -> bool:
-        """Whether keys or values are rounded."""
+        """Whether keys or values of the KV cache are rounded."""
         return any(one.text not in _WHOLE for one in (self.keys, self.values))
 
     def signals(self, design: Mapping[str, Value]) -> Signals:
-        """Return the formats that the templates give for a design."""
+        """Return the formats of activations, keys and values for a design."""
         return Signals(
             activations=_format(self.activations.fill(design, 0)),
             keys=_fill_blocks(self.keys, design),
@@ -75,7 +75,7 @@ class SignalFormats:
         )
 
     def check(self, values: Mapping[str, Sequence[Value]], blocks: int) -> None:
-        """Check the formats of the values that parameters may have.
+        """Check that the formats are valid for all values of the design parameters.
 
         Args:
             values: values of each parameter.

@@ -15,7 +15,7 @@ BIAS_BYTES = 4
 
 
 class SparsityEncoding(IntEnum):
-    """Encoding of the positions of the stored weights.
+    """Encoding of the positions of a layer's stored weights, such as a bitmap.
 
     ``DENSE`` stores every code. The others store only the non-zero codes: ``BITMAP`` with one bit
     per weight, ``ROWS`` (compressed sparse rows) with each filter's count and each code's column.
@@ -28,7 +28,10 @@ class SparsityEncoding(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Quantities that determine a layer's size: filters, columns, nonzeros and bits per code."""
+    """Quantities that determine a layer's stored size.
+
+    They are the numbers of filters, columns and nonzeros, and the bits per code.
+    """
 
     rows: int
     columns: int

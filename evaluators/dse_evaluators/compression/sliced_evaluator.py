@@ -41,8 +41,8 @@ class Sliced(
 ):
     """Removal of the directions in which a transformer's residual stream varies least (SliceGPT).
 
-    ``slice`` is the fraction of directions removed: one number for all parts, or a list with one
-    for each attention part, each feed-forward part and the LM head, in the order of the stream.
+    ``slice`` is the fraction of directions removed: one number for all layers, or a list with one
+    for each attention, each feed-forward network and the LM head, in the order of the stream.
     ``directions`` selects the directions to keep: ``principal`` (default), ``largest`` or
     ``random``. ``computation`` is the multiplications per character as a fraction of the uncut
     model's, including attention itself and the basis changes of the residual connections.
@@ -94,7 +94,7 @@ class Sliced(
         return one_by_one(batch, self.provides, self._measure_design)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")

@@ -23,7 +23,7 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualBranch:
-    """Parameter names of one attention or feed-forward part of a block, or of the LM head."""
+    """Parameter names of one attention or feed-forward network of a block, or of the LM head."""
 
     gain: str
     reads: str
@@ -32,7 +32,7 @@ class ResidualBranch:
 
 
 def parts_of(parameters: Parameters) -> tuple[ResidualBranch, ...]:
-    """Return a model's attention and feed-forward parts in forward order, and the LM head last.
+    """Return a model's attentions and feed-forward networks in forward order, then the LM head.
 
     Raises:
         EvaluationError: the model has no such residual stream.
@@ -71,7 +71,8 @@ def slice_tables(
         parameters: parameters of the uncut model.
         inputs: inputs of each weight matrix that reads the stream, on training examples, (n,
             width).
-        shares: fractions to remove, one for each part and the LM head, or one for all.
+        shares: fractions to remove, one for each attention, feed-forward network and LM head, or
+            one for all.
         directions: directions to keep: ``principal``, or, as baselines, ``largest`` (the elements
             of the stream with the largest mean square) or ``random`` (a random rotation).
 
@@ -114,8 +115,8 @@ def stream_shares(parameters: Parameters, inputs: Mapping[str, Single]) -> list[
         inputs: inputs of each weight matrix that reads the stream, on training examples.
 
     Returns:
-        For each part and the LM head, the shares for k from 0 to the width, (width + 1,), falling
-        from 1 to 0.
+        For each attention, feed-forward network and LM head, the shares for k from 0 to the width,
+        (width + 1,), falling from 1 to 0.
 
     Raises:
         EvaluationError: the model has no such residual stream.

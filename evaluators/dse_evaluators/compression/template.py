@@ -44,7 +44,9 @@ class Template:
         return Template(text=text, names=tuple(dict.fromkeys(names)))
 
     def fill(self, values: Mapping[str, Value], place: int) -> str:
-        """Fill the placeholders with a design's values; of lists, with the element ``place``.
+        """Fill the placeholders with a design's values; of list parameters, with one element.
+
+        ``place`` is the index of that element.
 
         Raises:
             EvaluationError: the design has no value for a name.
@@ -53,7 +55,7 @@ class Template:
         return self._with(found)
 
     def fillings(self, values: Mapping[str, Sequence[Value]], place: int) -> Iterator[str]:
-        """Yield the filled template for all combinations of parameter values, up to 1,000.
+        """Yield the filled template for all combinations of parameter values, at most 1,000.
 
         If a placeholder has no values, nothing is yielded. A list parameter uses its element
         ``place``.

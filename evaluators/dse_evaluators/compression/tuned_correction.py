@@ -34,7 +34,7 @@ Pairs = dict[str, tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Settings that determine the trained corrections; all of them are part of the cache key."""
+    """Settings of the training of low-rank corrections, which identify its cached result."""
 
     text: str  # number format of the weights
     rank: int

@@ -97,7 +97,7 @@ class TunedCorrection(
         return one_by_one(batch, self.provides, self._measure_design)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")

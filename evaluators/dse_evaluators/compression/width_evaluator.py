@@ -41,9 +41,9 @@ class Narrowed:
     """Removal of attention heads and feed-forward neurons from a trained transformer.
 
     ``heads`` is the number of heads kept in each block and ``neurons`` the fraction of neurons
-    kept, as lists or one value for all blocks; with 0, that part of the block is removed.
-    ``repair`` is ``refitted`` (default) or ``none``; ``refitted`` fits the output tables of the cut
-    parts to their original outputs by least squares. The model is not retrained.
+    kept, as lists or one value for all blocks; with 0, the attention or feed-forward network of the
+    block is removed. ``repair`` is ``refitted`` (default) or ``none``; ``refitted`` fits the output
+    matrices of cut layers to their original outputs by least squares. The model is not retrained.
 
     Args:
         model: name of the model.
@@ -111,7 +111,7 @@ class Narrowed:
         return one_by_one(batch, self.provides, self._measure_design)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")

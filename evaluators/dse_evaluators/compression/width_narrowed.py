@@ -34,13 +34,14 @@ def narrow_blocks(
     """Return the parameters with only the heads and neurons of largest norms in each block.
 
     A head's score is the norm of its query, key and value rows and its output columns; a neuron's
-    is the norm of its input row times that of its output column. Empty parts are removed.
+    is the norm of its input row times that of its output column. An attention or feed-forward
+    network without any is removed.
 
     Args:
         parameters: parameters of the uncut model.
         widths: remaining width of each block.
-        inputs: inputs of each part's output matrix on training examples, (n, width), by which the
-            cut matrix is refitted by least squares to the original outputs; None: no refit.
+        inputs: inputs of each output matrix on training examples, (n, width), by which the cut
+            matrix is refitted by least squares to the original outputs; None: no refit.
         head: width of a head.
 
     Raises:
@@ -67,7 +68,7 @@ def narrow_blocks(
 def removed_shares(
     parameters: Parameters, block: int, width: Width, *, head: int
 ) -> tuple[float, float]:
-    """Return the shares of squared scores that a width removes from heads, and from neurons.
+    """Return the shares of squared scores that narrowing removes from heads, and from neurons.
 
     The scores are those by which :func:`narrow_blocks` keeps the strongest heads and neurons.
 

@@ -37,12 +37,13 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutPoints:
-    """The c cuts of a network of l layers, from all layers on the server to all on the device.
+    """Places at which a network of l layers can be split between a device and a server.
 
-    The first cut is before the first layer, the last one after the last layer; a cut has whole
-    layers on both sides. Tensors that are computed before a cut and needed after it cross the
-    cut, including the skip connections of residual blocks. Where operators that are no layers stand
-    between two layers, such as pooling, the cut is at the operator where the fewest elements cross.
+    There are c cuts, from all layers on the server to all on the device. The first cut is before
+    the first layer, the last one after the last layer; a cut has whole layers on both sides.
+    Tensors that are computed before a cut and needed after it cross the cut, including the skip
+    connections of residual blocks. Where operators that are no layers stand between two layers,
+    such as pooling, the cut is at the operator where the fewest elements cross.
     """
 
     layers: tuple[Layer, ...]

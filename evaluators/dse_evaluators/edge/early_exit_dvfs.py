@@ -138,7 +138,7 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics:
-        """Return the metrics of n designs, (n,) each; faults where the voltage range is empty."""
+        """Return the metrics of n designs, (n,) each; an empty voltage range is infeasible."""
         keys = np.stack([inputs[name] for name in ("policy", "threshold", "quantile")], axis=1)
         distinct, which = np.unique(keys, axis=0, return_inverse=True)
         stops = [self._look_up_stops(*map(float, key)) for key in distinct]

@@ -124,7 +124,7 @@ class Microcontroller(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versi
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics:
-        """Return the metrics of n designs, with a fault for each that needs too much memory."""
+        """Return the metrics of n designs; too much memory makes a design infeasible."""
         macs, weights, read, made = _count(self._workload.layers)
         size, trains = inputs["number_format"], inputs["task"] == 1
         passes = np.where(trains[:, None], np.r_[2.0, np.full(len(macs) - 1, 3.0)], 1.0)  # (n, l)

@@ -141,7 +141,7 @@ class Mission(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics:
-        """Return the metrics of n designs, with a fault for each that cannot hover."""
+        """Return the metrics of n designs; a robot that cannot hover is infeasible."""
         computer_w = inputs["energy"] / inputs["latency"]
         payload = inputs["board_mass"] + inputs["heatsink"] * computer_w
         flying = inputs["mass"] + payload
@@ -205,6 +205,6 @@ class Motion:
         return 2 * self.sensing_range / (np.sqrt(period_s**2 + still) + period_s)
 
     def period_of(self, share: float) -> Floats:
-        """Return the period [s] at which the safe speed is this share of ``speed_limit``."""
+        """Return the reaction period [s] at which the safe speed is a share of its limit."""
         unit = np.sqrt(2 * self.sensing_range / self.acceleration)
         return unit * (1 - share**2) / (2 * share)

@@ -160,7 +160,7 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
         return self._cuts.names
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute latency, energy and bytes of n designs, with a fault for each infeasible one."""
+        """Compute latency, energy and sent bytes of n designs, with the infeasible ones."""
         every = fix_columns(batch, self._fixed)
         parts = (
             (rows, self._evaluate_group(batch.take(rows), words))

@@ -31,7 +31,7 @@ class Prefixes:
 
     @staticmethod
     def of(machine: CalibratedDevice, kernels: Kernels) -> Prefixes:
-        """Return the sums over layers, each of which runs alone on one example.
+        """Return the cumulated time and energy over layers, each of which runs alone.
 
         Args:
             machine: the machine in one number format.
@@ -58,7 +58,7 @@ class Prefixes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutCosts:
-    """Costs of the c cuts of a network, without the costs of the link; arrays are (c,)."""
+    """Costs of the c cuts of a network without the link between the halves; arrays are (c,)."""
 
     device_s: Floats
     device_j: Floats
@@ -71,7 +71,7 @@ class CutCosts:
 
     @property
     def fixed_s(self) -> Floats:
-        """Time of both halves of the network, without the transfer between them."""
+        """Time of both halves of the network, without the transfer between them, (c,)."""
         return self.device_s + self.server_s
 
 

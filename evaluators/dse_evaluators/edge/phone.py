@@ -121,7 +121,7 @@ class Phone(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats], /) -> Metrics:
-        """Return the metrics of n designs, with a fault for each that exceeds the memory."""
+        """Return the metrics of n designs; a model that exceeds the memory is infeasible."""
         table = self._workload.table
         cached = sum(
             one.weights_per_filter * one.filters * one.copies

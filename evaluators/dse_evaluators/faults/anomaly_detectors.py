@@ -19,7 +19,7 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDetector:
-    """Detector of anomalous states of one stage of a robot (perception, planning or control).
+    """Detector of anomalous states of a robot's perception, planning or control stage.
 
     Attributes:
         mean: mean of each word, (words,).
@@ -35,7 +35,7 @@ class StageDetector:
     limit: float
 
     def find(self, states: Floats) -> NDArray[np.bool_]:
-        """Return which states, (n, words), are anomalous, (n,)."""
+        """Return which of n states, (n, words), are anomalous, (n,)."""
         parts = (states - self.mean) / self.scale
         if self.components is None:
             return ~(np.abs(parts).max(axis=1) <= self.limit)  # not a number is an anomaly
@@ -51,7 +51,7 @@ class StageDetector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMonitor:
-    """Detectors of anomalous states, by the stage of the robot."""
+    """Set of anomaly detectors, one for each monitored stage of the robot."""
 
     detectors: Mapping[str, StageDetector]
 
@@ -61,7 +61,7 @@ class StateMonitor:
         return self.detectors[stage].find(states)
 
     def operations_per_s(self) -> float:
-        """Return the rate of operations: control runs at each step, other stages more rarely."""
+        """Return the operations per second of all detectors."""
         steps = {stage: 1 if stage == "control" else REFRESH for stage in self.detectors}
         return sum(one.operations / (steps[name] * STEP_S) for name, one in self.detectors.items())
 

@@ -20,7 +20,7 @@ def campaign_of(
     criterion: Criterion,
     flips: tuple[str, int],
 ) -> FlipCampaign:
-    """Return the campaign of a model with its layers in some number formats.
+    """Return the fault-injection campaign of a model with its layers in some number formats.
 
     The last two campaigns of the process are kept, with the outcomes of their runs.
 

@@ -34,7 +34,7 @@ class CodeBits:
         return (1 << self.bits) - 1
 
     def chosen(self, text: str) -> int:
-        """Return the mask of the bits that a text names: a field, or a position from 0.
+        """Return the mask of the bits that a text names: a field such as ``sign``, or a position.
 
         Raises:
             SpecError: there is no such field or position in this format.

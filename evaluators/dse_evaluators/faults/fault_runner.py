@@ -22,14 +22,17 @@ from dse_evaluators.workloads.workload import Signals, Split, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultOutcome:
-    """Outcome of a run: whether it is a corruption, and the model's quality metrics in order."""
+    """Outcome of a run with injected bit flips: whether it is a corruption, and the quality.
+
+    The quality metrics are in the model's order.
+    """
 
     corrupt: bool
     quality: tuple[float, ...]
 
 
 class Judge:
-    """Comparison of a model's outputs under faults with its outputs without faults.
+    """Comparison of a model's outputs under injected bit flips with its outputs without any.
 
     Outputs that are not finite are a corruption; all outputs then count as zero.
 
@@ -70,11 +73,11 @@ class Judge:
 
     @property
     def intact(self) -> FaultOutcome:
-        """Outcome of the run without faults."""
+        """Outcome of the run without bit flips."""
         return self._intact
 
     def judge(self, outputs: Single | None) -> FaultOutcome:
-        """Return the outcome of a run with these outputs, (n, k); ``None`` if one is not finite."""
+        """Judge a run's outputs, (n, k), as a corruption or not; ``None`` if one is not finite."""
         if outputs is None:
             return self._useless
         if np.array_equal(outputs, self._reference):
@@ -129,7 +132,7 @@ class FaultRunner:
     ) -> list[FaultOutcome]:
         """Return the outcome of k runs, each with one weight of a layer read as another value.
 
-        If the model runs as an ONNX file, only the part that depends on the layer is run.
+        If the model runs as an ONNX file, only the nodes that depend on the layer are run.
 
         Args:
             layer: name of the layer.
@@ -154,7 +157,7 @@ class FaultRunner:
         return np.array([graph.reads_row(row) for row in rows])
 
     def run_weights(self, weights: Mapping[str, Single]) -> FaultOutcome:
-        """Return the outcome of a run of all layers, with other weights in some of the layers."""
+        """Run the model with other weights in some layers, and return the outcome."""
         if self._judge is None:
             self._judge = self._make_judge(self._run_whole({}))
         return self._judge.judge(self._run_whole(weights))

@@ -112,7 +112,7 @@ class FaultyMission(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="
         super().__post_init__()
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the metrics of n designs; equal designs are simulated once."""
+        """Return the metrics of n designs; missions of equal designs are simulated once."""
         table = np.stack([inputs[name] for name in INPUTS], axis=1)  # (n, inputs)
         found = [
             _simulate(_Design.of(dict(zip(INPUTS, row, strict=True))), self.missions)

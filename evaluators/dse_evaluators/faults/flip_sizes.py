@@ -19,7 +19,7 @@ _SAMPLED = 200
 
 
 def flip_sizes(chosen: LayerProtections, batch: Batch) -> Floats:
-    """Return the mean size of a flip in each layer of n designs, (n, layers).
+    """Return the mean size of a bit flip in each layer of n designs, (n, layers).
 
     A size is the change of the weight that is read, over the largest magnitude of the layer's
     weights, and at most 1.

@@ -25,7 +25,10 @@ _NEIGHBOUR = 0.1  # what a flip in the next stratum counts for the pilot's share
 
 @dataclass(frozen=True, slots=True)
 class FlipSample:
-    """Sampled flips: weights, (k,), flips of their codes, (k,), and of the copies, (copies, k)."""
+    """Sampled bit flips: weights, (k,), flips of their codes, (k,), and of the copies.
+
+    Flips of the copies have shape (copies, k).
+    """
 
     places: Ints
     masks: Masks
@@ -34,7 +37,7 @@ class FlipSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipStrata:
-    """Single flips in the stored bits of a layer that change what is read, in strata.
+    """Single bit flips of a layer that change what is read, divided into strata by size.
 
     A stratum has flips that change the weight, as the protected memory returns it, by a similar
     amount: changes are classified by half octaves, relative to the largest weight, and neighbouring
@@ -171,7 +174,7 @@ def _merge(sizes: Ints, most: int) -> Ints:
 
 
 def pilot_size(strata: FlipStrata, trials: int) -> int:
-    """Return how many of the flips are a pilot sample; 0 if there is nothing to allocate."""
+    """Return the size of the pilot sample of flips; 0 if there is nothing to allocate."""
     is_census = trials >= strata.sizes.sum()
     return 0 if is_census or len(strata.sizes) < 2 else trials // _PILOT
 

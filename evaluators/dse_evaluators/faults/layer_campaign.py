@@ -51,7 +51,7 @@ class LayerFaults:
 
 
 class FlipCampaign:
-    """Single flips in the stored codes of a model's layers.
+    """Fault-injection campaign of single bit flips in the stored codes of a model's layers.
 
     Flips are stratified by the change of the weight that is read: flips that change nothing are
     not run. A pilot sample of a fifth of the flips shows in which strata some flips corrupt and
@@ -205,7 +205,7 @@ def sample_flips(stored: StoredLayer, bits: str, trials: int, seed: int, layer: 
 
 
 def read_flips(stored: StoredLayer, protection: Protection, sample: FlipSample) -> Single:
-    """Return the value of each flip's weight as it is read, (k,), each flip by itself."""
+    """Return each flipped weight as it is read, (k,), each flip by itself."""
     found = np.empty(len(sample.places), dtype=np.float32)
     copies = sample.copies
     if not len(copies):  # the copies of the protection are intact
@@ -246,5 +246,5 @@ def sum_layer_faults(found: Sequence[LayerFaults]) -> tuple[Proportion, Floats]:
 
 
 def rank_layers(found: Sequence[LayerFaults]) -> list[LayerFaults]:
-    """Return the layers by the corruptions that each adds to the model's, greatest first."""
+    """Rank the layers by the corruptions that each adds to the model's, greatest first."""
     return sorted(found, key=lambda one: -one.sdc.value * one.code_bits)

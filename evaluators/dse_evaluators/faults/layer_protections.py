@@ -24,7 +24,7 @@ _AND = " | "
 
 @dataclass(frozen=True)
 class LayerProtections:
-    """Texts of a study that name the format and the protection of each layer.
+    """Number format and bit-flip protection of each layer, as texts of a study.
 
     Args:
         model: the model.
@@ -61,7 +61,7 @@ class LayerProtections:
         return frozenset(name for text in texts for name in Template.of(text).names)
 
     def check(self, values: Mapping[str, Sequence[Value]], bits: Template) -> None:
-        """Check the formats, the protections and the bits for all values of their parameters.
+        """Check formats, protections and bits for all values of the design parameters.
 
         Args:
             values: values of the design parameters.
@@ -124,7 +124,7 @@ class LayerProtections:
 
 
 def divide(text: str) -> tuple[str, str]:
-    """Divide a text ``format | protection`` into the format and the protection."""
+    """Split a text ``format | protection`` into the format and the protection."""
     form, _, protection = text.rpartition(_AND)
     return form.strip(), protection.strip()
 
@@ -132,7 +132,7 @@ def divide(text: str) -> tuple[str, str]:
 def overhead_of_layer(
     model: ModelRef, layer: str, form: str, name: str
 ) -> tuple[float, float, float, float]:
-    """Return a layer's additional and stored bits, and its additional operations and operations.
+    """Return a layer's additional and total bits, and its additional and total operations.
 
     Operations are those of one use of each weight: a multiplication and an addition.
 

@@ -32,7 +32,7 @@ Monitor = Callable[[str, Floats], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """One flip of each mission: the stage, the step, the word, and the mask of the bit, (n,)."""
+    """Bit flip of each of n missions: the stage, the step, the word, and the bit's mask, (n,)."""
 
     stage: str
     steps: Ints
@@ -42,7 +42,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flights:
-    """Results of n missions.
+    """Results of n simulated quadrotor missions.
 
     Attributes:
         reached: whether the goal was reached without a collision, (n,).
@@ -60,7 +60,7 @@ class Flights:
 
 
 def fly(seed: int, count: int, fault: Flip | None, monitor: Monitor | None) -> Flights:
-    """Return the results of missions, in which a state with an alarm is computed again.
+    """Simulate quadrotor missions; a stage with an alarm computes its state again.
 
     Args:
         seed: seed of the obstacles and of the noise of their map.

@@ -16,7 +16,7 @@ Z = 1.959963984540054
 
 
 class Proportion(NamedTuple):
-    """Estimate with the ends of its 95 % interval, and its standard error."""
+    """Estimated proportion with its 95 % interval and its standard error."""
 
     value: float
     low: float
@@ -54,7 +54,7 @@ def stratified_proportion(
     The interval is that of Clopper and Pearson for the effective sample size: the number of
     independent trials with the estimate's variance. For this variance alone, half an event and half
     a non-event are added to each stratum: otherwise the share of a stratum without events would
-    count as known. The estimate is unbiased if the numbers of trials do not depend on these events.
+    count as known. The estimate is unbiased if the numbers of trials do not depend on the events.
 
     Args:
         events: number of events in each stratum, (h,).

@@ -19,7 +19,7 @@ from dse_evaluators.formats.stored import SMALLEST_NORMAL, STORED, inverse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffineScaling:
-    """Scale and integer zero point that map a block's [min, max] to the full range of codes.
+    """Asymmetric quantization: a scale and a zero point map a block's range to all codes.
 
     The range always includes zero, which is represented exactly. With ``mse``, several factors that
     shrink both ends of the range are tried, and the one with the least squared error is chosen.

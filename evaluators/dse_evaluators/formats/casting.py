@@ -16,12 +16,12 @@ from dse_evaluators.formats.words import NumberFormat
 
 
 def largest(word: NumberFormat) -> float:
-    """Return the largest finite number of the format; integer ranges are symmetric about zero."""
+    """Return the largest finite number of a number format; integer ranges are symmetric."""
     return _grid(word).top
 
 
 def needs_scale(word: NumberFormat) -> bool:
-    """Return whether a format needs a scale: integers, and floats of at most 8 bits.
+    """Return whether a number format needs a scale: integers, and floats of at most 8 bits.
 
     Larger floats have enough range without a scale.
     """

@@ -23,8 +23,8 @@ _OWN_GRID = ("kmeans", "nf4", "nxfp", "posit", "log", "binary")
 def element_of(text: str) -> NumberFormat:
     """Return the format of the codes that a multiplier reads: an integer or a float.
 
-    It is ``int4`` for ``int4:group=32,asym``, ``fp6_e2m3`` for ``mx:e2m3``, and ``int2`` for
-    ``ternary``. Scales and zero points are applied outside the multiplier.
+    The result is ``int4`` for ``int4:group=32,asym``, ``fp6_e2m3`` for ``mx:e2m3``, and ``int2``
+    for ``ternary``. Scales and zero points are applied outside the multiplier.
 
     Args:
         text: a name of :mod:`.words`, or any text of :func:`~.names.format_of`.

@@ -32,7 +32,10 @@ _FULL_RANGE = "full-range"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatFamily:
-    """Family of number formats; ``firsts`` is the number of positional items in their names."""
+    """Family of number formats with a common name, such as ``int`` or ``fp``.
+
+    ``firsts`` is the number of positional items in the names of its formats.
+    """
 
     example: str
     made: Callable[[FormatSpec], Made]

@@ -100,7 +100,7 @@ class Format:
         return np.packbits(np.concatenate(bits), bitorder="little").tobytes()
 
     def unpack(self, data: bytes, shape: tuple[int, ...], axis: Axis = -1) -> Encoded:
-        """Return the encoded tensor of this shape from the bytes that :meth:`pack` returned."""
+        """Decode the bytes that :meth:`pack` returned to an encoded tensor of this shape."""
         bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
         found = {}
         start = 0
@@ -167,7 +167,7 @@ def _words(bits: Loose, width: int) -> Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSize:
-    """Storage bits of a tensor: codes, scales, zero points, codebook, and value indices."""
+    """Storage bits of a tensor by purpose: codes, scales, zero points and codebooks."""
 
     numbers: int  # number of stored values
     payload: int

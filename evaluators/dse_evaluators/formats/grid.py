@@ -8,7 +8,7 @@ from dse_evaluators.formats.arrays import Single, Words
 
 
 class Grid(Protocol):
-    """Set of representable numbers, each with a code of ``bits`` bits.
+    """Set of representable numbers before scaling, each with a code of ``bits`` bits.
 
     Laws: ``snap`` is idempotent; decoding the code of a snapped number gives that number, and the
     same sign of zero.
@@ -34,7 +34,7 @@ class Grid(Protocol):
         """
 
     def codes(self, snapped: Single) -> Words:
-        """Return the code of each number; the numbers must be on the grid."""
+        """Return the code of each number; all numbers must be on the grid."""
 
     def values(self, codes: Words) -> Single:
         """Return the number that each code represents."""

@@ -14,7 +14,7 @@ from dse_evaluators.formats.rounding import climb
 
 
 class Lattice(Protocol):
-    """Representable numbers of a tensor's blocks: a value grid, and each block's scale factors."""
+    """Representable numbers of a tensor's blocks: a grid, and scale factors per block."""
 
     @property
     def into(self) -> Single | None:
@@ -25,18 +25,21 @@ class Lattice(Protocol):
         """Factor per block, (b, 1), by which rounded numbers are multiplied; ``None``: one."""
 
     def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
-        """Round values of the blocks ``rows`` in place; they are already multiplied by ``into``."""
+        """Round values of some blocks in place to the grid.
+
+        ``rows`` selects the blocks; the values are already multiplied by ``into``.
+        """
 
     def codes(self, snapped: Single, rows: slice) -> Words:
-        """Return the codes of values of the blocks ``rows``, already rounded by :meth:`snap`."""
+        """Return the codes of values that :meth:`snap` has rounded, for the blocks ``rows``."""
 
     def values(self, codes: Words, rows: slice) -> Single:
-        """Return the numbers of the codes of the blocks ``rows``, not yet scaled by ``back``."""
+        """Return the numbers of codes of the blocks ``rows``, before multiplication by ``back``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """Lattice with the same grid for every block."""
+    """Lattice (scaled grid) with the same grid for every block."""
 
     grid: Grid
     into: Single | None = None
@@ -54,7 +57,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifted:
-    """Lattice of unsigned integer codes with a zero point per block (asymmetric quantization)."""
+    """Lattice (scaled grid) of unsigned integer codes with a zero point per block."""
 
     bits: int
     zeros: Single  # (b, 1), the code that represents zero
@@ -79,7 +82,7 @@ class Shifted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Either:
-    """Lattice that uses one of two grids for each block."""
+    """Lattice (scaled grid) that uses one of two grids for each block."""
 
     grids: tuple[Grid, Grid]
     second: NDArray[np.bool_]  # (b, 1), where a block is on the second grid
@@ -106,7 +109,10 @@ class Either:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thirds:
-    """Ternary lattice of -1, 0 and 1; magnitudes up to the block's threshold round to zero."""
+    """Ternary lattice (scaled grid) of -1, 0 and 1, with a threshold per block.
+
+    Magnitudes up to the threshold round to zero.
+    """
 
     grid: Grid
     thresholds: Single  # (b, 1)

@@ -18,7 +18,7 @@ Axis = int | tuple[int, ...] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """Block of a matrix: values of neighbouring rows and columns that share a scale.
+    """Two-dimensional block of a matrix whose values share a scale.
 
     Source:
         DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.3.2 (128 x 128 for weights).
@@ -33,7 +33,7 @@ Span = int | Tile | Literal["channel", "tensor"]
 
 
 def option_of(span: Span) -> str:
-    """Return the option of a format's name for the values that share a scale: ``group=32``."""
+    """Return the option that states which values share a scale, such as ``group=32``."""
     if isinstance(span, Tile):
         return f"block={span.rows}x{span.columns}"
     return span if isinstance(span, str) else f"group={span}"
@@ -148,7 +148,7 @@ class BlockLayout:
         self,
         table: Single,  # (blocks, block)
     ) -> Single:
-        """Return the tensor of these blocks, in its original shape and without padding."""
+        """Join blocks to the tensor in its original shape, without padding."""
         sides = tuple(self.shape[a] for a in self.order)
         turned = self.cut(table).reshape(sides).transpose(np.argsort(self.order))
         return np.ascontiguousarray(turned).reshape(self.shape)  # a single number has no axis

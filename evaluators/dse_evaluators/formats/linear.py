@@ -33,12 +33,12 @@ _LEAST = np.float32(2.0**-120)  # times the least block scale, its inverse is st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """Symmetric scaling: the grid's largest number represents a statistic of the block.
+    """Symmetric scaling: the grid's largest number represents the block's largest magnitude.
 
-    The statistic is the largest magnitude (``max``), the magnitude that ``percentile`` percent of
-    the values do not exceed, or the fraction 1, 0.9 ... 0.5 of the largest magnitude that gives the
-    least squared error (``mse``). With ``rms`` the scale itself is the block's root mean square.
-    The scale is rounded to its stored format before it is used.
+    In place of the largest magnitude (``max``), another statistic may be chosen: the magnitude that
+    ``percentile`` percent of the values do not exceed, or the fraction 1, 0.9 ... 0.5 of the
+    largest magnitude that gives the least squared error (``mse``). With ``rms`` the scale itself is
+    the block's root mean square. The scale is rounded to its stored format before it is used.
 
     With ``steps``, the number of steps from the lowest to the highest code, the scale is the
     statistic divided by half of this number, as in the libraries torchao and compressed-tensors:
@@ -195,10 +195,11 @@ class Nested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoLevel:
-    """Scaling by an e4m3 scale per block and a float32 tensor scale that makes use of e4m3's range.
+    """Two-level scaling: an e4m3 scale per block, and a float32 scale for the tensor.
 
-    A block's scale is at least ``least``, by default the smallest normal e4m3 number. Without
-    ``global_`` the tensor's scale is one and is not stored.
+    The tensor's scale makes use of the range of e4m3. A block's scale is at least ``least``, by
+    default the smallest normal e4m3 number. Without ``global_`` the tensor's scale is one and is
+    not stored.
 
     Source:
         NVIDIA, Pretraining Large Language Models with NVFP4, 2025, section 2 and appendix B.

@@ -18,7 +18,7 @@ _SHARE = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """Scale that is the mean magnitude of a block.
+    """Scaling in which a block's scale is its mean magnitude.
 
     With ``ternary``, the mean is only over magnitudes above a threshold of 0.7 times the block's
     mean magnitude.
@@ -71,7 +71,7 @@ def _mean(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """Grid of the sign alone, in one bit; zero, of either sign, rounds to plus one.
+    """Grid of -1 and +1, in one bit; zero, of either sign, rounds to plus one.
 
     Source:
         Rastegari et al., XNOR-Net, 2016, section 3.1.

@@ -12,7 +12,7 @@ from dse_evaluators.formats.grid import Grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recycled:
-    """Grid with one more number, ``extra``, which has the code of negative zero.
+    """Grid with one additional number, which uses the otherwise redundant code of negative zero.
 
     A value midway between ``extra`` and a neighbour rounds to the neighbour.
 

@@ -14,9 +14,9 @@ Word = TypeVar("Word", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSpec:
-    """Parsed name of a number format, ``family:first,second,flag,key=value``.
+    """Name of a number format, parsed into family, items and options.
 
-    The value of a flag is empty.
+    The name has the form ``family:first,second,flag,key=value``; the value of a flag is empty.
     """
 
     text: str
@@ -43,7 +43,7 @@ class FormatSpec:
         return FormatSpec(text=text, first=tuple(items[:firsts]), options=options)
 
     def parts(self, place: int, pattern: str, example: str) -> tuple[str, ...]:
-        """Match a format name's positional item of index ``place``; return the match's groups.
+        """Match one positional item of a format name with a pattern; return the match's groups.
 
         Raises:
             SpecError: the item is missing or does not match.
@@ -77,7 +77,9 @@ class FormatSpec:
         return value
 
     def word(self, name: str, valid: Sequence[Word], default: Word) -> Word:
-        """Return the option ``name``, which must be one of ``valid``, or its default if absent.
+        """Return a word option of the format name, or its default if absent.
+
+        The word must be one of ``valid``.
 
         Raises:
             SpecError: it has another value.
@@ -92,7 +94,9 @@ class FormatSpec:
         return found
 
     def number(self, name: str, ends: tuple[int, int], default: int) -> int:
-        """Return the option ``name``, an integer in the closed range ``ends``, or its default.
+        """Return an integer option of the format name, or its default if absent.
+
+        The integer must be in the closed range ``ends``.
 
         Raises:
             SpecError: it is not an integer or out of range.
@@ -102,7 +106,7 @@ class FormatSpec:
         return self.whole(name, self.options[name], ends, letter=f"{name}=")
 
     def one_of(self, flags: Sequence[Word]) -> Word | None:
-        """Return which of these mutually exclusive flags the format name has, or ``None``.
+        """Return which of several mutually exclusive flags the format name has, or ``None``.
 
         Raises:
             SpecError: more than one is given.

@@ -20,7 +20,7 @@ Sides = Mapping[str, Words]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Description of an array stored with the codes, such as scales: purpose, bits, length."""
+    """Array that is stored with the codes of a tensor, such as scales: purpose, bits, length."""
 
     name: str
     part: Part
@@ -40,18 +40,18 @@ class Scaling(Protocol):
         """Number of consecutive values that share a scale, or ``channel`` or ``tensor``."""
 
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:
-        """Return the arrays stored with the codes of a tensor of this many blocks, in order."""
+        """Return the arrays to store with the codes of a tensor of ``blocks`` blocks, in order."""
 
     def fit(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
-        """Return the arrays to store (such as scales) for blocks, (b, g), and their scaled grid."""
+        """Compute the scales (or other stored arrays) of blocks, (b, g), and their scaled grid."""
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
-        """Return the scaled grid (lattice) of a tensor's blocks from their stored scales."""
+        """Return the scaled grid of a tensor's blocks, given their stored scales."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscaled:
-    """Scaling that fits and stores nothing: the values are rounded to the grid itself."""
+    """Scaling without scales: values are rounded to the numbers of the grid itself."""
 
     span: Span = "tensor"
 

@@ -26,13 +26,14 @@ _ROOT = 0x3504F4  # smallest mantissa of a float32 above the square root of two
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedExponent:
-    """Scale of 2^e, e being the block's largest exponent minus the grid's largest exponent.
+    """Power-of-two scale per block, from the largest exponent in the block.
 
-    ``rule`` is how the largest magnitude is rounded to a power of two: ``floor`` down, ``ceil`` up,
-    ``even`` down after rounding the magnitude to ``mantissa`` bits, ``round`` to the nearest
-    logarithm; ``rceil`` takes the smallest scale with which the magnitude still fits the grid.
-    Exponents are read from the float's bits, since a computed logarithm would round a value just
-    below a power of two up to that power.
+    The scale is 2^e, where e is the block's largest exponent minus the grid's. ``rule`` is how the
+    largest magnitude is rounded to a power of two: ``floor`` down, ``ceil`` up, ``even`` down after
+    rounding the magnitude to ``mantissa`` bits, ``round`` to the nearest logarithm; ``rceil`` takes
+    the smallest scale with which the magnitude still fits the grid. Exponents are read from the
+    float's bits, since a computed logarithm would round a value just below a power of two up to
+    that power.
 
     Source:
         OCP Microscaling Formats 1.0, sections 5.4.1 and 6.3 (``floor``); Mishra et al., Recipes
@@ -71,7 +72,7 @@ class SharedExponent:
 
 
 def power(exponent: Bits) -> Single:
-    """Return two to the power of each exponent."""
+    """Return two to the power of each exponent, (b,)."""
     return np.ldexp(np.float32(1), exponent)
 
 

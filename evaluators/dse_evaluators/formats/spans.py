@@ -22,7 +22,7 @@ LONGEST = 1 << 20
 
 
 def span(request: FormatSpec, default: Span) -> Span:
-    """Return the values that share a scale: a number of values, a tile, tensor or channel."""
+    """Return which values share a scale: a number of values, a tile, channel or tensor."""
     match request.one_of(SPANS):
         case "group":
             return request.number("group", (1, LONGEST), 32)

@@ -19,7 +19,7 @@ SMALLEST_NORMAL = np.float32(2.0**-126)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Storage format of scales, of ``bits`` bits; without a ``grid`` it is float32."""
+    """Storage format of scales, in ``bits`` bits; float32 without a ``grid``."""
 
     bits: int
     grid: Minifloat | None = None

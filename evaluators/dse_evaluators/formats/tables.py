@@ -19,7 +19,7 @@ _MOST = 4  # thresholds in a bucket; beyond, a binary search is faster
 
 @dataclass(frozen=True, slots=True)
 class QuantizationSteps:
-    """Ascending thresholds, indexed by the upper 16 bits of a float32.
+    """Index of ascending rounding thresholds, by the upper 16 bits of a float32.
 
     Floats with the same upper bits form an interval, so they share the count of thresholds below
     the interval; only the few thresholds within it remain to be compared. The result equals that of
@@ -32,7 +32,7 @@ class QuantizationSteps:
 
     @staticmethod
     def of(thresholds: Single) -> QuantizationSteps:
-        """Build the index of these ascending thresholds by the upper bits of a float32."""
+        """Build the index of ascending thresholds by the upper bits of a float32."""
         low, high = _bounds()
         before = np.searchsorted(thresholds, low, side="left")
         until = np.searchsorted(thresholds, high, side="right")

@@ -9,9 +9,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberFormat:
-    """Standard number format; ``exponent`` and ``mantissa`` are zero for integers.
+    """Standard number format: an integer, or a float with exponent and mantissa bits.
 
-    ``dtype`` is the type's name in numpy or ml_dtypes, empty if neither has it.
+    ``exponent`` and ``mantissa`` are zero for integers. ``dtype`` is the type's name in numpy or
+    ml_dtypes, empty if neither has it.
     """
 
     name: str

@@ -34,7 +34,7 @@ def readings(
     given: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0)}
     names: Sequence[str],
 ) -> Answer:
-    """Check what user code returned for a design; return its metrics, or a fault if malformed.
+    """Check what user code returned for a design; return its metrics, or why it is malformed.
 
     Only the metrics ``names`` are returned; a missing one is NaN with the reason.
     """
@@ -55,7 +55,7 @@ def readings(
 
 
 def invalid(reason: str) -> Fault:
-    """Return the fault of kind ``invalid``, for user code that returned no valid metrics."""
+    """Return the failure of kind ``invalid``, for user code that returned no valid metrics."""
     return Fault(kind="invalid", reason=reason)
 
 
@@ -71,7 +71,7 @@ def shown(value: object) -> str:
 
 
 def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
-    """Return the results of n designs as one array (n,) per metric, with faults by index.
+    """Return the results of n designs as one array (n,) per metric, with failures by index.
 
     Values of failed designs and unknown standard errors are NaN.
     """

@@ -33,7 +33,7 @@ _LAST_LINES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildStep:
-    """Program that builds what a design needs, into a folder of its own.
+    """Build command that compiles what a design needs, into a folder of its own.
 
     ``parameters`` are the compile-time parameters. ``{NAME}`` in an argument is replaced by the
     value of the parameter; an argument that names a parameter without a value in a design is left
@@ -49,7 +49,7 @@ class BuildStep:
     timeout_s: float
 
     def build(self, design: Mapping[str, Value], warden: Warden) -> Path | Fault:
-        """Return the folder of the build for a design, or the fault of a build that failed.
+        """Return the folder of a design's build, or the reason if the build failed.
 
         Processes that need the same build at the same time wait for one of them.
         """
@@ -107,7 +107,7 @@ class BuildStep:
             yield from sorted(path for path in folder.glob(pattern) if path.is_file())
 
     def check(self) -> None:
-        """Check that each source exists.
+        """Check that each source file of the build exists.
 
         Raises:
             PluginError: a source names no file.

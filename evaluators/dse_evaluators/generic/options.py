@@ -22,7 +22,7 @@ _FLAT = "write one list of texts, without lists or mappings in it"
 
 
 def metrics_of(units: Any) -> dict[str, Metric]:
-    """Return the metrics that ``{name: unit}`` declares.
+    """Return the metrics that an option ``{name: unit}`` declares.
 
     Raises:
         PluginError: there are no metrics, or a name could not be used in an expression.
@@ -79,7 +79,9 @@ def reads_of(reads: Any) -> frozenset[str]:
 
 
 def units_of(units: Any, readings: frozenset[str]) -> dict[str, str]:
-    """Return the unit in which each input is passed; unnamed inputs stay in coherent SI units.
+    """Return the unit in which each input is passed to user code.
+
+    Unnamed inputs stay in coherent SI units.
 
     Raises:
         PluginError: the option is not a mapping from inputs to units.

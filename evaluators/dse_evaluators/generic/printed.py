@@ -20,9 +20,10 @@ class _TwiceError(ValueError):
 
 
 def printed_answer(stdout: str, names: Sequence[str]) -> Answer:
-    """Return the metrics in the JSON object at the end of an output, or a fault if invalid.
+    """Return the metrics in the JSON object at the end of a program's output.
 
-    The object may span several lines; a byte order mark before it is ignored.
+    An invalid object is a failure. The object may span several lines; a byte order mark before it
+    is ignored.
 
     Args:
         stdout: the output of the program, or the end of it.

@@ -32,7 +32,7 @@ class Program:
 
     @property
     def words(self) -> str:
-        """Description for users: quoted command line, working directory, names of variables."""
+        """Description of the program for users: command line, working directory, variables."""
         folder = f", in {self.cwd}" if self.cwd else ""
         variables = f", with {', '.join(sorted(self.env))} set" if self.env else ""
         return f"{shlex.join(self.run)}{folder}{variables}"
@@ -56,9 +56,10 @@ def run(
     warden: Warden,
     on_line: Callable[[bytes], None] = lambda _: None,
 ) -> ProcessResult:
-    """Run a program with ``given`` on its stdin, and return its outcome and the end of its output.
+    """Run a program; return its outcome and the end of its output.
 
-    ``on_line`` is called with each complete line of stdout; an exception from it ends the program.
+    ``given`` is passed on stdin. ``on_line`` is called with each complete line of stdout; an
+    exception from it ends the program.
 
     The program runs in its own session. When this function returns or raises, no process of that
     session's process group is left, nor any process that the program started in another

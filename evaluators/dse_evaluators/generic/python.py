@@ -98,8 +98,8 @@ class Python:
     def pure(self) -> bool:
         """Whether the function may be called outside a study run.
 
-        True for a function that a Python program passes, and for a package's function with the
-        attribute ``pure = True``; the package is imported to find out.
+        The value is true for a function that a Python program passes, and for a package's function
+        with the attribute ``pure = True``; the package is imported to find out.
         """
         if self.missing:
             return False

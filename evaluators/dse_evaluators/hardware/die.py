@@ -99,7 +99,7 @@ class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         self.declare(Readings.of({**_INPUTS, "node_nm": CheckedInput(self._check_node)}, self))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute yield, cost and carbon of n designs; a fault if no die fits on the wafer."""
+        """Compute yield, cost and carbon of n designs; too large a die is infeasible."""
         area = self._readings.column("area", batch)
         price, carbon, extrapolated = self._of_nodes(self._readings.column("node_nm", batch))
         possible = area > 0

@@ -48,12 +48,15 @@ DESIGN_DOLLARS: Mapping[float, float] = {
 
 
 def poisson(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one signature for all laws
-    """Return the yield (fraction of good dies) for ``faults`` independent faults per die."""
+    """Return the yield (share of good dies) for independently distributed defects.
+
+    ``faults`` is the mean number of defects per die.
+    """
     return np.exp(-faults)
 
 
 def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Return the yield (fraction of good dies) for a triangular distribution of fault density.
+    """Return the yield (share of good dies) for a triangular distribution of defect density.
 
     Source: B. Murphy, Proc. IEEE 1964.
     """
@@ -62,7 +65,7 @@ def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
 
 
 def negative_binomial(faults: Floats, clusters: float) -> Floats:
-    """Return the yield (fraction of good dies) for faults that cluster with this parameter.
+    """Return the yield (share of good dies) for clustered defects.
 
     Source: C. Stapper, IBM J. Research and Development 1983.
     """
@@ -70,7 +73,7 @@ def negative_binomial(faults: Floats, clusters: float) -> Floats:
 
 
 def seeds(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
-    """Return the yield (fraction of good dies) for an exponential distribution of fault density.
+    """Return the yield (share of good dies) for an exponential distribution of defect density.
 
     Source: R. Seeds, IEEE Int. Electron Devices Meeting 1967.
     """
@@ -101,7 +104,8 @@ class Wafer:
     def dies(self, area_mm2: Floats) -> Floats:
         """Return the number of complete dies per wafer.
 
-        It is the usable area divided by the die's, minus the dies that the wafer's edge cuts.
+        The number is the usable area divided by the die's area, minus the dies that the wafer's
+        edge cuts.
 
         Source:
             D. de Vries: Investigation of Gross Die per Wafer Formulas, IEEE Trans. Semiconductor

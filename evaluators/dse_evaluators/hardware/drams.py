@@ -13,10 +13,11 @@ from dse_evaluators.readings import look_up_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramKind:
-    """Kind of DRAM; ``j_per_byte`` is ``None`` if no published value was found.
+    """Kind of DRAM, such as DDR4 or HBM2, with its energy, bandwidth and carbon.
 
-    ``embodied`` is a key of :mod:`dse_evaluators.carbon.memories`, whose carbon per byte is used.
-    With ``stand_in`` that key is an older kind of DRAM, as there is no value for this kind.
+    ``j_per_byte`` is ``None`` if no published value was found. ``embodied`` is a key of
+    :mod:`dse_evaluators.carbon.memories`, whose carbon per byte is used. With ``stand_in`` that key
+    is an older kind of DRAM, as there is no value for this kind.
     """
 
     name: str

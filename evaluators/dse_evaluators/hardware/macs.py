@@ -59,7 +59,7 @@ WORDS: Mapping[str, MacOperand] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mac:
-    """Area and energies (multiply, add, scale) of one multiply-accumulate at 45 nm and 0.9 V."""
+    """Area and energies (multiply, add, scale) of a multiply-accumulate at 45 nm and 0.9 V."""
 
     multiply_j: float
     add_j: float
@@ -88,7 +88,7 @@ def word_of(name: str) -> MacOperand:
 
 
 def mac_of(weight: MacOperand, activation: MacOperand) -> Mac:
-    """Return the cost of one multiply-accumulate of these operands.
+    """Return the cost of one multiply-accumulate of two operands.
 
     The cost of applying block scales is divided by the smaller block size.
     """

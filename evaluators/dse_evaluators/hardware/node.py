@@ -46,8 +46,8 @@ _INPUTS: Mapping[str, Reading] = {
 class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
     """Factors that scale the energies and the area of a chip from a reference node.
 
-    It reads none of the chip's parameters, so that a design space can be decomposed into those and
-    the ones read here. A clock faster than the voltage allows is infeasible.
+    The evaluator reads none of the chip's parameters, so that a design space can be decomposed into
+    chip parameters and node parameters. A clock faster than the voltage allows is infeasible.
 
     ``logic_factor`` multiplies the switching energy of logic, ``sram_factor`` that of buffers (both
     include the square of the voltage); ``leakage`` is the leakage per mm2 at the node. From 22 nm
@@ -97,7 +97,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         super().__post_init__()
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the scaling factors of n designs; an infeasible clock or voltage is a fault."""
+        """Compute the scaling factors of n designs; some clocks and voltages are infeasible."""
         voltage = self._readings.column("voltage", batch)
         table = self._table(batch)
         raised = voltage / NOMINAL_V

@@ -25,7 +25,10 @@ SMALLEST_FITTED_NM, LARGEST_NM = NODES_NM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Below:
-    """Published values of a technology node below 22 nm, the smallest of the SRAM fit."""
+    """Published values of a technology node below 22 nm.
+
+    The SRAM fit covers 22 nm and above.
+    """
 
     nm: float
     cell_um2: float
@@ -56,10 +59,11 @@ BELOW: Mapping[float, Below] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TechnologyNode:
-    """Factors of a node relative to 45 nm, both at nominal voltage, and its leakage per mm2.
+    """Scaling factors of a technology node relative to 45 nm, and its leakage per mm2.
 
-    ``extrapolated`` marks nodes smaller than those of the SRAM fit: their cell areas and delays are
-    those of :data:`BELOW`, their SRAM access energies and leakage per mm2 those of 22 nm.
+    Both nodes are at nominal voltage. ``extrapolated`` marks nodes smaller than those of the SRAM
+    fit: their cell areas and delays are those of :data:`BELOW`, their SRAM access energies and
+    leakage per mm2 those of 22 nm.
     """
 
     nm: float
@@ -73,7 +77,7 @@ class TechnologyNode:
 
 
 def check_node(name: str, value: Value) -> None:
-    """Check that an input's value is a node in nm for which there are technology data.
+    """Check that an input's value is a technology node in nm with known data.
 
     Raises:
         SpecError: there are no figures for the node, or it is not a number.
@@ -83,7 +87,7 @@ def check_node(name: str, value: Value) -> None:
 
 
 def node_of(nm: float) -> TechnologyNode:
-    """Return the factors of a node of ``nm`` nanometres: 22 to 90, or 16, 10, 7 or 5.
+    """Return the scaling factors of a technology node: 22 to 90 nm, or 16, 10, 7 or 5 nm.
 
     Raises:
         SpecError: there are no figures for the node.

@@ -30,7 +30,7 @@ class Curve:
     alpha: float = 1.3
 
     def fastest_hz(self, voltage_v: Floats, speed: Floats) -> Floats:
-        """Return the highest clock in Hz at these voltages; 0 at or below the threshold voltage.
+        """Return the highest clock in Hz at given supply voltages; 0 at or below the threshold.
 
         ``speed`` is the speed of the circuit relative to 45 nm.
         """

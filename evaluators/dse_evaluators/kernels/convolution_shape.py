@@ -35,7 +35,7 @@ class ConvolutionShape:
 
     @property
     def uneven(self) -> str:
-        """Error message if the groups do not divide the channels or filters; else empty."""
+        """Error message if the groups do not divide the channels or filters; else an empty text."""
         left_over = self.channels % self.group
         if left_over:
             return f"{self.channels} channels in groups of {self.group}: {left_over} left over"

@@ -10,7 +10,7 @@ from dse_evaluators.accelerators.devices.devices import figures_from
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSpec:
-    """Resources of a GPU; those per streaming multiprocessor (SM) are marked as such."""
+    """Resources of a GPU; names state which are per streaming multiprocessor (SM)."""
 
     sms: int
     clock: float

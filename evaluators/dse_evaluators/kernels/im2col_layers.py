@@ -21,7 +21,7 @@ class LayerShapes:
     place: Mapping[str, int]
 
     def check(self, layer: str) -> None:
-        """Raise SpecError unless there is a layer of this name."""
+        """Raise SpecError unless the workload has a layer of this name."""
         if layer not in self.place:
             raise SpecError(f"layer cannot be {layer!r}", hint=nearest(layer, self.place))
 

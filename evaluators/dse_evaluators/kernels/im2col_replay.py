@@ -23,7 +23,7 @@ class Misses:
 
     @staticmethod
     def of(distances: list[Ints]) -> Misses:
-        """Build the miss counts from arrays of LRU reuse distances, in elements."""
+        """Build the miss counts of an LRU cache from reuse distances, in elements."""
         found, counts = np.unique(np.concatenate(distances), return_counts=True)
         return Misses(distances=found, counts=counts[::-1].cumsum()[::-1])
 
@@ -35,7 +35,7 @@ class Misses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """Elements requested from L2, and the misses of L2 on inputs and on filters by L2 size."""
+    """Result of replaying a convolution: elements requested from L2, and L2 misses by L2 size."""
 
     l2: int
     inputs: Misses

@@ -33,7 +33,7 @@ class HeldOutReport:
 
     @property
     def sentence(self) -> str:
-        """The report as one line."""
+        """Errors of the learned metric as one sentence."""
         how = f", by whole groups of {self.grouped_by}" if self.grouped_by else ""
         return (
             f"{self.metric}: {self.model}, fitted to {self.runs} runs; on {self.held_out} held-out "
@@ -52,7 +52,7 @@ def report_held_out(
     model: str,
     grouped_by: str,
 ) -> HeldOutReport:
-    """Return the errors of the complete procedure, the choice of a candidate included.
+    """Return the held-out errors of a learned metric, with the choice of the model included.
 
     Args:
         metric: name of the metric.
@@ -93,13 +93,13 @@ def judge(
     model: str,
     grouped_by: str = "",
 ) -> HeldOutReport:
-    """Compare predictions of n designs with their true metric.
+    """Compare predictions of a metric with its true values for n designs.
 
     Args:
         metric: name of the metric.
         true: the metric of n designs.
         predicted: the predicted metric of each design.
-        band: the lower and the upper end of the band of each design.
+        band: the lower and the upper end of each design's prediction band.
         runs: number of runs that the fit used.
         model: name of the candidate.
         grouped_by: the column of the groups; empty without one.

@@ -45,7 +45,7 @@ def write_model(runs: RunsFile, settings: FitSettings) -> str:
 
 
 def read_model(path: Path) -> tuple[RunsFile, FitSettings]:
-    """Read the runs and options of a kept evaluator.
+    """Read the runs and options of a learned evaluator from its file.
 
     Raises:
         SpecError: there is no such file, it is no kept evaluator, or it was changed.

@@ -32,7 +32,7 @@ _OPTIONS = frozenset(("metrics", "reads", "units", "group", "monotone"))
 
 
 class Learned:
-    """Regression over runs of a slow simulator or program, with its held-out error and a band.
+    """Regression that replaces a slow simulator or program, fitted to a table of its runs.
 
     For each metric, gradient boosting, extra trees, a Gaussian process, ridge regression and the
     mean of the four are compared by cross-validation, and the best is fitted to all runs.

@@ -24,7 +24,10 @@ _WIDE_TARGET = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class MetricModel:
-    """Fitted model of one metric, with the half-width of its band on the model's scale."""
+    """Fitted model of one metric, with the half-width of its prediction band.
+
+    The half-width is on the scale of the model.
+    """
 
     regressor: Regressor
     is_logarithmic: bool
@@ -35,7 +38,7 @@ class MetricModel:
         self,
         features: Floats,  # (n, f)
     ) -> tuple[Floats, Floats, Floats]:
-        """Return prediction and ends of the band, each (n,), in the metric's unit."""
+        """Return predictions and the ends of their bands, each (n,), in the metric's unit."""
         middle = self.regressor.predict(features)
         ends = middle, middle - self.half_width, middle + self.half_width
         if self.is_logarithmic:
@@ -49,10 +52,10 @@ def fit_metric(
     groups: Ints,  # (n,)
     directions: Sequence[int],
 ) -> MetricModel:
-    """Choose a candidate by cross-validation, fit it to all runs, and compute its band.
+    """Choose a regression model by cross-validation, fit it to all runs, and compute its band.
 
-    The candidate with the least squared error is chosen. The half-width of the band is a quantile
-    of the absolute residuals of held-out runs, as in split and cross-conformal prediction.
+    The model with the least squared error is chosen. The half-width of the band is a quantile of
+    the absolute residuals of held-out runs, as in split and cross-conformal prediction.
 
     Args:
         features: features of n runs.

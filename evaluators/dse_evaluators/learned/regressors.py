@@ -23,7 +23,7 @@ BLEND = "mean of the candidates"
 
 @dataclass(frozen=True, kw_only=True)
 class Regressor:
-    """Fitted models whose mean is the prediction; ``name`` is that of the candidate."""
+    """Fitted regression models whose mean is the prediction; ``name`` identifies the candidate."""
 
     name: str
     parts: tuple[Any, ...]
@@ -47,7 +47,7 @@ def fit_candidates(
     directions: Sequence[int],
     names: Sequence[str] = (),
 ) -> dict[str, Regressor]:
-    """Fit every candidate, or those that are named, and the mean of all of them.
+    """Fit candidate regression models, and the mean of all of them.
 
     Args:
         features: features of n runs.
@@ -70,7 +70,7 @@ def fit_candidates(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit numeric libraries to one thread: sums then have one order, and results are equal."""
+    """Limit numeric libraries to one thread in the block, so that sums have one order."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1), warnings.catch_warnings():

@@ -21,7 +21,7 @@ ABSENT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberColumn:
-    """Input whose values in all runs are numbers, in the interval from ``least`` to ``largest``."""
+    """Column of a table of runs whose values are numbers, with their range."""
 
     name: str
     least: float
@@ -29,7 +29,7 @@ class NumberColumn:
     may_be_absent: bool
 
     def read(self, batch: Batch) -> Floats:
-        """Return the values of n designs, (n,); NaN where absent, infinite where not a number."""
+        """Return n designs' values of the column, (n,); NaN if absent, infinite if no number."""
         if self.name not in batch:
             return np.full(len(batch), np.nan)
         column = batch.columns[self.name]
@@ -40,7 +40,7 @@ class NumberColumn:
         return values if column.absent is None else np.where(column.absent, np.nan, values)
 
     def is_outside(self, values: Floats) -> Mask:
-        """Return where values, (n,), are outside of the runs' range, or absent as in no run."""
+        """Return which values, (n,), are outside of the runs' range, or absent as in no run."""
         gone = np.isnan(values)
         outside = (values < self.least) | (values > self.largest)
         return np.where(gone, not self.may_be_absent, outside)
@@ -48,7 +48,7 @@ class NumberColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """Input whose values are texts; ``words`` are the different texts in the runs, sorted."""
+    """Column of a table of runs whose values are texts; ``words`` are the distinct ones."""
 
     name: str
     words: tuple[str, ...]
@@ -67,7 +67,7 @@ class TextColumn:
         return codes if column.absent is None else np.where(column.absent, ABSENT, codes)
 
     def code(self, value: Any) -> int:
-        """Return the code of one value."""
+        """Return the code of one text: its index, or a negative code."""
         word = word_of(value)
         return self.words.index(word) if word in self.words else UNKNOWN
 
@@ -98,7 +98,7 @@ def number_or_infinity(value: Any) -> float:
 
 
 def column_of(name: str, values: Sequence[Any]) -> tuple[InputColumn, Floats | Ints]:
-    """Return the description of a column of runs and its values as numbers or codes, (r,).
+    """Return a description of a column of runs, with its values as numbers or codes, (r,).
 
     Args:
         name: the name of the input.

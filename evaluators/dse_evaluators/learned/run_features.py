@@ -20,10 +20,11 @@ _ALIKE = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoder:
-    """Map of columns to f features: numbers, indicators of texts, counts over alike columns.
+    """Encoder of designs as features of a regression.
 
-    Alike columns are columns of at least three texts with mostly the same words, as the operators
-    of a network's layers: the number of times that each word occurs in a design is a feature, too.
+    Features are numbers, indicators of texts, and counts over alike columns. Alike columns are
+    columns of at least three texts with mostly the same words, as the operators of a network's
+    layers: the number of times that each word occurs in a design is a feature, too.
     """
 
     columns: tuple[InputColumn, ...]
@@ -31,7 +32,7 @@ class Encoder:
 
     @staticmethod
     def of(columns: Sequence[InputColumn]) -> Encoder:
-        """Make the encoder of these columns; constant columns yield no feature."""
+        """Build the encoder of given columns; constant columns yield no feature."""
         return Encoder(
             columns=tuple(one for one in columns if not is_constant(one)),
             alike=tuple(_alike_columns([one for one in columns if isinstance(one, TextColumn)])),
@@ -39,7 +40,7 @@ class Encoder:
 
     @property
     def sources(self) -> list[str]:
-        """The column that each feature is computed from, by feature; empty for counts."""
+        """Column from which each feature is computed; empty for counts."""
         names = [one.name for one in self.columns for _ in range(_width(one))]
         return names + [""] * sum(len(self._words(group)) for group in self.alike)
 

@@ -45,7 +45,7 @@ class RunsFile:
         return len(next(iter(self.columns.values())))
 
     def find(self, name: str, option: str) -> str:
-        """Return the column of a name; in exports ``time`` also finds ``bench.time``.
+        """Return the column of a name; in exports of studies ``time`` finds ``bench.time``.
 
         Args:
             name: the name as the study writes it.
@@ -161,7 +161,7 @@ def _read_export(path: Path) -> RunsFile:
 
 
 def any_present(values: Sequence[Any]) -> bool:
-    """Return whether any value is present."""
+    """Return whether any value of a column is present."""
     return any(value is not None for value in values)
 
 

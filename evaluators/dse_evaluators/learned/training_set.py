@@ -40,7 +40,7 @@ class FitSettings:
     monotone: Mapping[str, str] | None = None
 
     def digest(self, data: str) -> str:
-        """Return a hash of these options, of the data and of scikit-learn's version."""
+        """Return a hash of the options, of the data and of scikit-learn's version."""
         facts = [
             _EDITION,
             data,
@@ -62,9 +62,9 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TrainingSet:
-    """Distinct designs of the runs, with the mean of each metric; equal if the versions are.
+    """Training data of a regression: distinct designs, with the mean of each metric.
 
-    ``targets`` are NaN for designs without the metric.
+    Two sets are equal if their versions are. ``targets`` are NaN for designs without the metric.
     """
 
     version: str
@@ -83,7 +83,7 @@ class TrainingSet:
 
 
 def prepare_runs(runs: RunsFile, settings: FitSettings) -> TrainingSet:
-    """Check and clean runs: raise an error if they cannot be used, and note what was changed.
+    """Check and clean runs for a regression, and note what was changed.
 
     Args:
         runs: the runs.

@@ -43,7 +43,9 @@ def exact(heads: Heads) -> Floats:
 
 
 def at_once(heads: Heads, rounding: Format) -> Single:
-    """Return the outputs of plain attention, (q, d): softmax over full rows, then one product.
+    """Return the outputs of plain attention, (q, d), with every result rounded.
+
+    The softmax is over full rows, followed by one product.
 
     Source:
         Vaswani et al., Attention Is All You Need, 2017, eq. 1.

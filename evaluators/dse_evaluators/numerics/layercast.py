@@ -49,14 +49,14 @@ class LayerCast(
     version="",
     kind="measured",
 ):
-    """Divergence of greedy decoding if dot products are summed in parts instead of at once.
+    """Divergence of greedy decoding if dot products are summed in partial sums.
 
-    The model is the character language model ``shakespeare-lm``; a part is a partial sum of a dot
-    product, rounded before it is added to the others. ``diverging`` is the share of prompts whose
-    continuations differ, ``agreed`` the mean share of a continuation before the first difference,
-    ``deviation`` the largest difference of the logits after the prompt. ``memory``, in bytes, is
-    counted: all weights in the storage format, the largest weight also in the compute format if
-    that is wider, and the KV cache of all prompts.
+    The model is the character language model ``shakespeare-lm``; a dot product is split into
+    partial sums, each rounded before it is added to the others. ``diverging`` is the share of
+    prompts whose continuations differ, ``agreed`` the mean share of a continuation before the first
+    difference, ``deviation`` the largest difference of the logits after the prompt. ``memory``, in
+    bytes, is counted: all weights in the storage format, the largest weight also in the compute
+    format if that is wider, and the KV cache of all prompts.
 
     Args:
         prompts: number of prompts, each of 16 characters sampled from the model itself.

@@ -20,7 +20,9 @@ def evaluate_designs(
     names: Sequence[str],
     shown: Callable[[Mapping[str, Value]], Mapping[str, Any]],
 ) -> Metrics:
-    """Return the metrics of n designs from an external program; a failure affects one design only.
+    """Return the metrics of n designs that an external program evaluates.
+
+    A failure of the program affects one design only.
 
     Args:
         batch: the designs.

@@ -21,7 +21,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
 def python_of(name: str, chosen: str | None, module: str) -> str:
     """Return the Python interpreter for an external model's worker process.
 
-    It is ``chosen``, else that of the environment ``name``, else the running one.
+    The interpreter is ``chosen``, else that of the environment ``name``, else the running one.
 
     Args:
         name: the environment.

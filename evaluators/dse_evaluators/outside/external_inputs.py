@@ -27,7 +27,7 @@ class Knob:
     text: bool = False
 
     def value(self, given: Any) -> Value:
-        """Convert the value that an evaluator's option gives to this input.
+        """Convert a value of an evaluator's option to a value of the input.
 
         A text such as ``1.2 GHz`` becomes a number in the input's unit.
 
@@ -70,7 +70,7 @@ class SimulatorInputs:
         self.units = {name: knob.unit for name, knob in self._free.items() if knob.unit}
 
     def of(self, design: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the value of each input: of an option, else of the design, else the default."""
+        """Return the value of each input: from an option, the design or the default."""
         free = {
             name: design.get(name, "" if knob.default is None else knob.default)
             for name, knob in self._free.items()

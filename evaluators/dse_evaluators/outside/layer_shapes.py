@@ -13,7 +13,7 @@ Shape = dict[str, int]
 
 
 def shapes(layers: Sequence[Layer]) -> list[Shape]:
-    """Return each distinct layer shape, with how often a model runs it, in model order.
+    """Return each distinct layer shape of a model with its number of runs, in model order.
 
     The external models support neither groups nor copies (such as attention heads), so a grouped
     convolution counts as one small convolution per group, a copied layer as one layer per copy.

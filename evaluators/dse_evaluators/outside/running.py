@@ -33,10 +33,10 @@ class ProcessExitError(Exception):
 
 
 class Running:
-    """Child process with which lines of text are exchanged, started in its own session.
+    """Child process that exchanges lines of text with this process.
 
-    After ``close`` no process of the child's process group is left; if this process is killed, a
-    warden (helper process) kills that group instead.
+    The child runs in a session of its own. After ``close`` no process of the child's process group
+    is left; if this process is killed, a warden (helper process) kills that group instead.
 
     Raises:
         OSError: the program cannot be started.
@@ -61,7 +61,7 @@ class Running:
 
     @property
     def words(self) -> str:
-        """Last part of the process's stderr output, for error messages."""
+        """End of the process's stderr output, for error messages."""
         return self._words.kept.decode(errors="replace").strip()
 
     @property

@@ -28,10 +28,11 @@ class TimeLimits:
 
 
 class ExternalService:
-    """Worker program that starts at the first request, and again after it fails on a design.
+    """Worker program that evaluates designs, started at the first request.
 
-    The program keeps running between designs and batches, because the start of a simulator often
-    takes most of the time. A copy of this object in another process starts its own program.
+    After a failure on a design, the program is started again. It keeps running between designs and
+    batches, because the start of a simulator often takes most of the time. A copy of this object in
+    another process starts its own program.
 
     Args:
         program: the program's command line.
@@ -59,7 +60,7 @@ class ExternalService:
         return ExternalService, (self._program, self._options, self._limits, self._wanted)
 
     def answer(self, design: Mapping[str, Any], names: Sequence[str]) -> Answer:
-        """Send one design to the program; return its metrics, or its fault if the program fails."""
+        """Send one design to the program; return its metrics, or the reason of a failure."""
         self._number += 1
         request = {"id": self._number, "design": design}
         try:
@@ -76,7 +77,7 @@ class ExternalService:
         return _answer(reply, names)
 
     def close(self) -> None:
-        """End the program; the next request starts it again."""
+        """End the worker program; the next request starts it again."""
         finalizer, self._finalizer, self._running = self._finalizer, None, None
         if finalizer is not None:
             finalizer()

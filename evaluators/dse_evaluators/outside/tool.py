@@ -17,7 +17,7 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND"
 
 
 class Tool:
-    """Worker process of one external model, which is started on first use.
+    """Worker process that runs an external model, such as SCALE-Sim; started on first use.
 
     Args:
         name: name of the model's environment and worker script.
@@ -67,5 +67,8 @@ def worker(name: str, python: str | None = None) -> Program:
 
 
 def serving(python: str, file: Path | str) -> Program:
-    """Return the command line that runs a Python file as a worker, on Python 3.9 or later."""
+    """Return the command line that runs a Python file as a worker program.
+
+    The interpreter must be Python 3.9 or later.
+    """
     return Program(run=(python, str(_WORKERS / "request_loop.py"), str(file)))

@@ -31,13 +31,13 @@ METRICS = (
 
 
 class Aggregation(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
-    """Share of participations that an attacker recovers from aggregates and analytics, simulated.
+    """Simulated attack that recovers who took part in rounds of secure aggregation.
 
-    Each round publishes the sum of the updates of the users who take part. Analytics publish how
-    often each user took part in each window of rounds. The attacker finds the column space of
-    the sums by a singular value decomposition, solves for each user's participations in this
-    space, and rounds them.
-    The defender chooses the window, the participation and the noise.
+    The metric is the share of participations that the attacker recovers. Each round publishes the
+    sum of the updates of the users who take part. Analytics publish how often each user took part
+    in each window of rounds. The attacker finds the column space of the sums by a singular value
+    decomposition, solves for each user's participations in this space, and rounds them. The
+    defender chooses the window, the participation and the noise.
 
     Args:
         update_size: number of parameters of an update.

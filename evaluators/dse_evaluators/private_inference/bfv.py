@@ -173,7 +173,7 @@ class Bfv(
         check_operands(self._layers, {**_lists(self._readings.settled), **values})
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:
-        """Return the metrics of n designs, with a fault for each infeasible design."""
+        """Return the metrics of n designs, with the infeasible ones."""
         place = inputs["ring"].astype(np.int64)
         found = [self._compute_layer(table, place, inputs) for table in self._tables]
         columns = {name: np.sum([one[name] for one in found], axis=0) for name in METRICS_OF_LAYER}

@@ -40,7 +40,7 @@ _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 
 def fresh_variance(ring: Floats) -> Floats:
-    """Return the variance of a coefficient of a fresh ciphertext's noise.
+    """Return the noise variance of a coefficient of a freshly encrypted ciphertext.
 
     SEAL encrypts with the key-switching prime and divides by it. The noise that remains is the
     rounding error of both components, one of which is multiplied by a ternary secret, and the
@@ -70,10 +70,10 @@ def product_factor(ring: Floats, plain_log2: Floats) -> Floats:
 
 
 def largest_noise(place: Ints, walk_share: Floats, parts: Floats, outputs: Floats) -> Floats:
-    """Return the expected log2 of the noise's largest coefficient over its standard deviation.
+    """Return the expected largest noise coefficient, as log2 of its multiple of the deviation.
 
     Args:
-        place: place of the ring dimension in :data:`RINGS`, (n,).
+        place: index of the ring dimension in :data:`RINGS`, (n,).
         walk_share: share of the variance that is a random walk over the coefficients, (n,).
         parts: number of differently rotated walks that are added, (n,).
         outputs: number of ciphertexts over whose coefficients the maximum is taken, (n,).

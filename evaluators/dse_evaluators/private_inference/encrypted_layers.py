@@ -75,7 +75,7 @@ def _shape_from(shape: object) -> LayerShape:
 def needed_bits(
     shape: LayerShape, weight_bits: Floats | float, activation_bits: Floats | float
 ) -> Any:
-    """Return the bits of a plaintext modulus that holds all sums of a layer, with their sign."""
+    """Return the bits of a plaintext modulus that holds all sums of a layer, sign included."""
     weights = np.exp2(np.subtract(weight_bits, 1)) - 1
     activations = np.exp2(np.subtract(activation_bits, 1)) - 1
     return np.log2(2.0 * shape.terms * weights * activations + 1.0)

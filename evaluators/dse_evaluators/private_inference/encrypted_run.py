@@ -39,7 +39,7 @@ class EncryptedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLayer:
-    """Integer weights and inputs of a layer.
+    """Integer weights and inputs of a layer, drawn at random.
 
     Attributes:
         shape: the layer.
@@ -53,7 +53,7 @@ class DrawnLayer:
 
     @staticmethod
     def draw(shape: LayerShape, weight_bits: int, activation_bits: int, seed: int) -> DrawnLayer:
-        """Draw weights and inputs of these signed widths uniformly; no weight is 0."""
+        """Draw integer weights and inputs of given signed widths uniformly; no weight is 0."""
         rng = np.random.default_rng(seed)
         most, wide = 2 ** (weight_bits - 1) - 1, 2 ** (activation_bits - 1) - 1
         size = (shape.filters, shape.channels // shape.groups)
@@ -65,7 +65,10 @@ class DrawnLayer:
         return DrawnLayer(shape=shape, weights=weights, image=image)
 
     def plain_result(self) -> Integers:
-        """Return the outputs at all pixels, (filters, height, width), by shifted sums."""
+        """Return the layer's outputs at all pixels, computed without encryption.
+
+        The shape is (filters, height, width).
+        """
         shape, total = self.shape, None
         for down, right in shape.offsets:
             taps = self._taps(down, right)  # (filters, channels)

@@ -17,7 +17,7 @@ _Word = Sequence[int]
 
 @dataclass(slots=True)
 class GateGraph:
-    """Gates in topological order, each with the gates that it reads.
+    """Graph of encrypted logic gates in topological order, with the gates that each reads.
 
     Attributes:
         sources: gates that each gate reads.
@@ -54,7 +54,7 @@ class GateGraph:
 
     @property
     def depth(self) -> int:
-        """Length of the longest path."""
+        """Length of the longest path of gates."""
         return max(self.levels)
 
     @property

@@ -21,7 +21,7 @@ _MOST_NEIGHBOURS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupTrace:
-    """Inferences of a trace: one half provides statistics, the other half evaluates designs.
+    """Trace of table look-ups: half for statistics, half to evaluate designs.
 
     Attributes:
         entries: number of entries of the table.

@@ -28,7 +28,7 @@ _MOST_KEY_BYTES = 1 << 28
 
 
 def settings() -> Iterator[tuple[int, int]]:
-    """Yield pairs of a ring dimension and a number of data primes of 27 bits or more."""
+    """Yield the settings to time: ring dimensions with numbers of data primes."""
     for ring in RINGS:
         for primes in range(1, min(SECURE_BITS[128][ring] // 27 - 1, _MOST_PRIMES) + 1):
             yield ring, primes

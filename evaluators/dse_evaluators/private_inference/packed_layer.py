@@ -113,7 +113,7 @@ class OperationCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """Places of a layer's channels in ciphertexts of one ring dimension.
+    """Packing of a layer's channels into ciphertexts of one ring dimension.
 
     Attributes:
         shape: the layer.
@@ -156,13 +156,13 @@ class Packing:
         return -(-self.shape.filters // (2 * self.blocks))
 
     def place(self, channel: int) -> tuple[int, int, int]:
-        """Return the ciphertext, the row and the block of a channel."""
+        """Return the ciphertext, the row and the block in which a channel is packed."""
         ciphertext, rest = divmod(channel, 2 * self.blocks)
         return ciphertext, *divmod(rest, self.blocks)
 
     @cached_property
     def diagonals(self) -> Ints:
-        """Distinct (output, input, swap, shift) of all pairs of channels, (d, 4).
+        """Distinct diagonals (output, input, swap, shift) of all pairs of channels, (d, 4).
 
         ``swap`` is 1 if the channels stand in different rows; ``shift`` is the number of blocks
         that the input moves down.

@@ -48,13 +48,13 @@ METRICS = (
 class PrivateRetrieval(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1"):
     """Private look-ups in a table, by distributed point functions that hide them from the server.
 
-    The hot part of the table holds the entries looked up most often, the cold part all entries.
-    Each part is divided into bins, and an inference sends a fixed number of queries to each bin, so
-    that the server learns nothing. A look-up in a bin without a remaining query is lost.
-    ``recovered`` is the share of look-ups that are not lost, on the half of the users whose
-    look-ups did not determine the hot part; ``evaluations`` is the number of entries that the
-    queries of an inference scan. ``computation_gain`` is relative to one query of the entire table
-    for each look-up, ``throughput`` is in inferences per second.
+    A hot table holds the entries looked up most often, a cold table all entries. Each table is
+    divided into bins, and an inference sends a fixed number of queries to each bin, so that the
+    server learns nothing. A look-up in a bin without a remaining query is lost. ``recovered`` is
+    the share of look-ups that are not lost, on the half of the users whose look-ups did not
+    determine the hot table; ``evaluations`` is the number of entries that the queries of an
+    inference scan. ``computation_gain`` is relative to one query of the entire table for each
+    look-up, ``throughput`` is in inferences per second.
 
     Args:
         trace: CSV file with the columns ``user`` and ``item``, or ``movielens``, an asset.

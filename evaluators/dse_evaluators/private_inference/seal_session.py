@@ -12,7 +12,7 @@ from dse.errors import InfeasibleError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BfvParameters:
-    """Encryption parameters: the data primes and the key-switching prime have one width."""
+    """Encryption parameters of SEAL; data primes and the key-switching prime have one width."""
 
     ring: int
     data_primes: int
@@ -25,7 +25,7 @@ _FRACTION_BITS = 6
 
 
 class SealSession:
-    """One key pair with the rotation keys of a list of Galois elements.
+    """Encryption session of SEAL: one key pair with its rotation keys.
 
     Args:
         parameters: encryption parameters, which SEAL checks against 128-bit security.

@@ -27,14 +27,19 @@ _MEND = "python -m dse_evaluators.private_inference.measure_unit_times times.csv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTimes:
-    """Seconds of each of :data:`OPERATIONS` by ring dimension and number of data primes."""
+    """Seconds of each homomorphic operation, by ring dimension and number of data primes.
+
+    The operations are those of :data:`OPERATIONS`.
+    """
 
     label: str
     seconds: Mapping[tuple[int, int], tuple[float, ...]]
 
 
 def read_unit_times(path: Path) -> UnitTimes:
-    """Return the times in a CSV file with the columns :data:`COLUMNS`.
+    """Read the times of homomorphic operations from a CSV file.
+
+    The columns are :data:`COLUMNS`.
 
     Raises:
         SpecError: the file cannot be read, lacks a column, or has an invalid or a repeated row.

@@ -17,10 +17,11 @@ _FRAGMENT = "library:spaces/private/bfv_layer.yaml"
 
 
 def write_study(workload: str, folder: Path) -> tuple[str, ...]:
-    """Write ``space.yaml`` and ``study.yaml``; return the names of the layers.
+    """Write a space and a study file for a network's encrypted layers; return the layers' names.
 
-    The study has one evaluator ``private.bfv`` for each layer, so that its Pareto front is exact:
-    layers share no parameter, and time and traffic are sums over them.
+    The files are ``space.yaml`` and ``study.yaml``. The study has one evaluator ``private.bfv`` for
+    each layer, so that its Pareto front is exact: layers share no parameter, and time and traffic
+    are sums over them.
 
     Args:
         workload: path of an ONNX file, or a text of ``docs/workloads.md``; a path is relative to

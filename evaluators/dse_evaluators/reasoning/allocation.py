@@ -197,7 +197,7 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
 
     @property
     def notes(self) -> Sequence[str]:
-        """The error of the fits at the k that were held out, and what was left out."""
+        """Errors of the fits at the k that were held out, and a note on what was left out."""
         return self._problems.notes
 
     @property

@@ -21,7 +21,7 @@ PARTS = ("dollars", "joules", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class AnswerCost:
-    """Dollars, joules and seconds of one answer by name, each (n,), and faults by row."""
+    """Cost of one answer in dollars, joules and seconds, each (n,), with infeasible designs."""
 
     parts: Mapping[str, Floats]
     faults: Mapping[int, Fault] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class TokenPrices:
         return ("dollars",)
 
     def cost(self, models: Floats, prompt: Floats, tokens: Floats, *, batch: Batch) -> AnswerCost:
-        """Return the cost of an answer in n designs, each with its own model.
+        """Return the cost of an answer in n designs, by the prices of each design's model.
 
         Args:
             models: index of each design's model, (n,).
@@ -80,7 +80,7 @@ class ServingCluster:
 
     @property
     def lacks_price(self) -> tuple[str, str]:
-        """Reason why the cost in dollars is absent, and how to mend that."""
+        """Reason why the cost in dollars is unavailable, and a remedy."""
         return absent_metrics(self.first)["cost_per_token"]
 
     @property
@@ -90,7 +90,7 @@ class ServingCluster:
         return "+".join(dict.fromkeys(made))
 
     def cost(self, models: Floats, prompt: Floats, tokens: Floats, *, batch: Batch) -> AnswerCost:
-        """Return the cost of an answer in n designs, each with its own model.
+        """Return the cost of an answer in n designs, on a cluster that serves each design's model.
 
         Args:
             models: index of each design's model, (n,).

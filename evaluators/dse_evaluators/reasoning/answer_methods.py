@@ -21,7 +21,7 @@ _ROWS = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPolicy:
-    """Policies of n designs for one class; every field is (n,)."""
+    """Policies of n designs for the problems of one class; every field is (n,)."""
 
     method: Floats
     answers: Floats

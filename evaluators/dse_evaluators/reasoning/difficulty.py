@@ -28,13 +28,13 @@ _FEWEST, _MOST = 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Difficulty:
-    """Problems of a class as quadrature nodes: success probabilities and their weights, (j,)."""
+    """Difficulty distribution of problems: success probabilities and weights, (j,) each."""
 
     success: Floats
     weight: Floats
 
     def mean(self, values: Floats) -> Floats:
-        """Return the mean over the problems, (n,), of values (n, j)."""
+        """Return the mean over the problems of values (n, j), (n,)."""
         return values @ self.weight
 
 

@@ -8,7 +8,9 @@ from dse.core.values import Floats, Ints, Mask
 
 
 def select_leaves(paths: Ints, kind: Ints, share: Floats, cost: float, diversity: float) -> Mask:
-    """Return the leaves with the best total score, less a cost of nodes, plus diversity, (n,).
+    """Select leaves of a search tree by an integer program; return a mask, (n,).
+
+    The objective is the total score, minus a cost of nodes, plus a weight of diversity.
 
     Args:
         paths: nodes on the path of each leaf, itself among them, (n, steps).

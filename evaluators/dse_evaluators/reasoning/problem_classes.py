@@ -43,7 +43,7 @@ _SOURCES = frozenset({"model", "temperature", "tokens"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredClass:
-    """A class of problems, a model and a temperature: a fit for each length, by rising length."""
+    """Fits of pass@k for one class of problems, model and temperature, by answer length."""
 
     tokens: Floats
     fits: tuple[DifficultyFit, ...]
@@ -57,7 +57,7 @@ class MeasuredClass:
 
 @dataclass(slots=True, kw_only=True)
 class ClassPolicies:
-    """Means of n policies over the classes; every field is (n,)."""
+    """Means over problem classes of n policies' results; every field is (n,)."""
 
     accuracy: Floats
     coverage: Floats
@@ -93,7 +93,7 @@ class ProblemClasses:
 
     @property
     def notes(self) -> Sequence[str]:
-        """The error of the fits at the k that were held out."""
+        """Errors of the pass@k fits at the k that were held out."""
         errors = [error for _, fit in self._named_fits for error in fit.errors.values()]
         fits = len(self._named_fits)
         first = (

@@ -168,7 +168,9 @@ def _search_one(
 
 
 def allot_width(score: Floats, width: int, temperature: float) -> Ints:
-    """Return the children of each leaf, (n,), by the softmax of its score; their sum is the width.
+    """Allot the search width to leaves by the softmax of their scores; return children, (n,).
+
+    The sum over leaves is the width.
 
     Source:
         Wu et al.: Inference Scaling Laws (REBASE), 2024: the best leaf first, each rounded up.

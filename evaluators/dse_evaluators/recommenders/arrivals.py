@@ -26,7 +26,7 @@ def arrivals() -> Floats:
 
 
 def interpolate(longest: Floats) -> Floats:
-    """Return the 99th percentile of all queries, (n,), from their longest times, (n, k).
+    """Return the 99th percentile over all queries, (n,), given only the longest times, (n, k).
 
     Args:
         longest: times among which the ``TOP`` longest ones are; they are reordered.

@@ -99,7 +99,7 @@ class EmbeddingStorage(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
         self.declare(self.readings.fixed(self.knobs))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, (n,); a cache beside tables in DRAM is a fault."""
+        """Return the metrics of n designs, (n,); a cache beside tables in DRAM is infeasible."""
         inputs = self.readings.columns(batch)
         in_dram = inputs["placement"] == _DRAM
         idle = np.flatnonzero(in_dram & (inputs["cached_rows"] > 0)).tolist()

@@ -48,12 +48,13 @@ _METRICS = (
 
 
 class EmbeddingTime(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1"):
-    """Time and memory of the vectors of a batch, from tables, from hashed MLPs or from both.
+    """Time and memory of a recommender's embedding vectors, from tables or hashed MLPs.
 
-    A sample has a value of each categorical feature. A table is read at random rows, limited by the
-    bandwidth of the memory; the MLPs of all features are matrix products, under the roofline of
-    ``accelerators.gpu``. Tables and weights that do not fit into the device's memory are
-    infeasible. ``extrapolated`` is 1 if the device was not measured in the format.
+    Times are of one batch. A sample has a value of each categorical feature. A table is read at
+    random rows, limited by the bandwidth of the memory; the MLPs of all features are matrix
+    products, under the roofline of ``accelerators.gpu``. Tables and weights that do not fit into
+    the device's memory are infeasible. ``extrapolated`` is 1 if the device was not measured in the
+    format.
 
     Args:
         knobs: inputs that all designs share, such as ``{features: 26, dim: 16}``.
@@ -112,7 +113,7 @@ class EmbeddingTime(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, versio
         self._fixed = {name: settled[name] for name in _WORDS if name in settled}
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, (n,); what does not fit into memory is a fault."""
+        """Return the metrics of n designs, (n,); tables that exceed the memory are infeasible."""
         every = fix_columns(batch, self._fixed)
         parts = (
             (rows, self._evaluate_group(every.take(rows), *words))

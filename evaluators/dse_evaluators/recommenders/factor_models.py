@@ -35,7 +35,7 @@ class Likes:
 
 @dataclass(frozen=True, slots=True)
 class FactorTraining:
-    """Settings of a factor model: length, weight of liked over other pairs, and weight decay."""
+    """Settings of a factor model: vector length, weight of liked pairs, and weight decay."""
 
     dim: int
     weight: float

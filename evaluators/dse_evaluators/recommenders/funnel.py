@@ -94,7 +94,7 @@ class Funnel(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         self.declare(self.readings.fixed(self.knobs))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Return the metrics of n designs, (n,); growing items and overload are faults."""
+        """Return the metrics of n designs, (n,); growing items and overload are infeasible."""
         inputs = self.readings.columns(batch)
         services, servers = [], []
         for stage in range(1, MOST_STAGES + 1):
@@ -113,7 +113,10 @@ class Funnel(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
 
 
 def find_growth(inputs: Mapping[str, Floats]) -> dict[int, Fault]:
-    """Return a fault for each design with a stage that ranks no fewer items than the one before."""
+    """Return the designs with a stage that ranks no fewer items than the one before.
+
+    Each is given by index with the reason of its infeasibility.
+    """
     found: dict[int, Fault] = {}
     for stage in range(2, MOST_STAGES + 1):
         now, before = inputs[f"items_{stage}"], inputs[f"items_{stage - 1}"]

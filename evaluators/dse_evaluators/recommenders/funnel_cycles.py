@@ -23,7 +23,7 @@ _LINE = 64.0  # bytes of a line of the memory
 
 @dataclass(frozen=True, slots=True)
 class FunnelModel:
-    """A recommender: length of its embeddings, and widths of its bottom and top layers."""
+    """Ranking model of a recommender: embedding length, widths of bottom and top layers."""
 
     dim: int
     bottom: tuple[int, ...]
@@ -31,7 +31,10 @@ class FunnelModel:
 
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
-        """Numbers of inputs and outputs of each layer; the first top layer reads 27 vectors."""
+        """Numbers of inputs and outputs of each layer of the ranking model.
+
+        The first top layer reads 27 vectors.
+        """
         return (*pairwise(self.bottom), *pairwise((self.dim * (_TABLES + 1), *self.top)))
 
 

@@ -20,7 +20,7 @@ _BLOCKS = 112  # of queries, of which only those with large maxima are sorted
 def simulate_p99(rate: Floats, services: Sequence[Floats], servers: Sequence[Floats]) -> Floats:
     """Return the 99th percentile of the time of a query, (n,), under Poisson arrivals.
 
-    It is not a number where a stage is overloaded.
+    The percentile is NaN where a stage is overloaded.
 
     All designs have the same sequence of arrivals, scaled by their rates. Each stage serves first
     come, first served; the k-th query of a stage with c servers starts when the (k - c)-th ends.

@@ -30,7 +30,7 @@ class TailTable:
     Attributes:
         slopes: services that a query waits for, (cells, queries, lines).
         gaps: time since the first of them arrived, (cells, queries, lines).
-        has: whether the table has the interval, (cells,).
+        has: whether the table has the interval of the load, (cells,).
     """
 
     slopes: Floats
@@ -55,10 +55,10 @@ class TailTable:
 
 @lru_cache(maxsize=16)
 def tail_table(servers: int) -> TailTable:
-    """Return the table of a stage with some servers.
+    """Return the table of longest waiting times for a stage with a number of servers.
 
     Args:
-        servers: their number, a power of two up to 256.
+        servers: number of servers of the stage, a power of two up to 256.
     """
     turns = arrivals().reshape(-1, servers).T  # (servers, turns): queries of a server in a row
     loads = np.arange(_CELLS + 1) / _CELLS

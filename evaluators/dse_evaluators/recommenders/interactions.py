@@ -25,7 +25,7 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class Interactions:
-    """Ratings to train on and to judge by; ``rows`` are the values of each categorical feature."""
+    """Ratings for training and evaluation; ``rows`` are the values of each categorical feature."""
 
     rows: Mapping[str, int]
     train: Ratings

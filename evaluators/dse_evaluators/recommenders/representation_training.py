@@ -34,7 +34,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepresentationTraining:
-    """Training settings, which are those of the workload `movielens-dlrm`."""
+    """Settings of the training of a recommender, as of the workload `movielens-dlrm`."""
 
     epochs: int = 8
     seed: int = 0

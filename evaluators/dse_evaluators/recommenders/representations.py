@@ -37,7 +37,7 @@ _BUCKETS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """How the values of categorical features become vectors.
+    """Method by which the values of categorical features become vectors.
 
     A ``table`` has a row of ``dim`` numbers for each value. A ``hash`` gives a value ``hashes``
     numbers, from as many hash functions; an MLP with ``layers`` hidden layers of ``width`` maps
@@ -52,17 +52,17 @@ class Representation:
 
     @property
     def has_table(self) -> bool:
-        """Whether there is a row for each value."""
+        """Whether the representation has a table with a row for each value."""
         return self.kind != "hash"
 
     @property
     def has_hash(self) -> bool:
-        """Whether vectors are computed from hashed values."""
+        """Whether the representation computes vectors from hashed values."""
         return self.kind != "table"
 
     @property
     def length(self) -> int:
-        """Numbers of a vector."""
+        """Length of the vector of a value."""
         return self.dim * (self.has_table + self.has_hash)
 
     @property
@@ -72,13 +72,13 @@ class Representation:
         return tuple((after, before) for before, after in pairwise(widths)) if self.has_hash else ()
 
     def count_bytes(self, rows: int) -> int:
-        """Return the bytes of a feature with some values, in single precision."""
+        """Return the bytes of a categorical feature with ``rows`` values, in single precision."""
         table = rows * self.dim if self.has_table else 0
         mlp = sum(after * before + after for after, before in self.shapes)
         return _SINGLE * (table + mlp) + HASH_BYTES * self.hashes * self.has_hash
 
     def count_flops(self) -> int:
-        """Return the operations of a feature's MLP for a vector, without the hash functions."""
+        """Return the operations of a feature's MLP for one vector, without the hash functions."""
         return sum(2 * after * before for after, before in self.shapes)
 
 
@@ -87,7 +87,7 @@ def check_effect(chosen: Mapping[str, object], design: Collection[str]) -> None:
 
     Args:
         chosen: the inputs by name.
-        design: names of those that the design sets.
+        design: names of the inputs that the design sets.
 
     Raises:
         EvaluationError: it sets one.

@@ -152,7 +152,7 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
 
     @property
     def missing(self) -> str:
-        """Return the reason why it cannot run here; empty if it can."""
+        """Reason why the evaluator cannot run on this machine; empty if it can."""
         if find_spec("faiss") is None:
             return "it needs the package faiss: pip install 'dse-engine[retrieval]'"
         return ""
@@ -166,7 +166,7 @@ class Datastore(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
         return one_by_one(batch, tuple(self.provides), self._measure, uncertain=_SPREADS)
 
     def close(self) -> None:
-        """Drop what is kept for later designs."""
+        """Drop the data that is cached for later designs."""
         for kept in (self._languages, self._found):
             kept.clear()
         self._model.forget()

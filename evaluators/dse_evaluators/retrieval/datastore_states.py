@@ -27,7 +27,7 @@ _SINGLE = 4  # bytes
 
 @dataclass(frozen=True, slots=True)
 class HeldOutText:
-    """A model on the held-out text of q tokens.
+    """States and predictions of a language model on a held-out text of q tokens.
 
     Attributes:
         states: state of the model before its last layer, (q, d).
@@ -47,7 +47,7 @@ class HeldOutText:
 
 
 class StatesOfText(Protocol):
-    """States of a language model on a stored text, and on a held-out text."""
+    """States of a language model on a stored text (the datastore) and on a held-out text."""
 
     @property
     def entries(self) -> int:
@@ -62,19 +62,19 @@ class StatesOfText(Protocol):
         """Bytes of a token in the datastore."""
 
     def check(self, blocks: Sequence[float]) -> None:
-        """Raise SpecError or PluginError unless the states can be had with these blocks."""
+        """Raise an error unless states are available for these numbers of blocks."""
 
     def held_out(self, blocks: int) -> HeldOutText:
-        """Return the model with its first blocks on the held-out text."""
+        """Return states and predictions on the held-out text, by the model's first blocks."""
 
     def keys(self, blocks: int, entries: int) -> Single:
         """Return the states of the first tokens of the stored text, (entries, d)."""
 
     def followers(self, entries: int) -> Ints:
-        """Return the token that follows each of the first tokens, (entries,)."""
+        """Return the token that follows each of the first ``entries`` stored tokens, (entries,)."""
 
     def forget(self) -> None:
-        """Drop what is kept for later designs."""
+        """Drop the states that are cached for later designs."""
 
 
 class ShippedModel:
@@ -82,7 +82,7 @@ class ShippedModel:
 
     Args:
         text: ``plays``, or the path of a text file.
-        split: held-out text that judges.
+        split: held-out text on which predictions are evaluated.
     """
 
     width = _WIDTH
@@ -154,7 +154,7 @@ class RecordedModel:
 
     Args:
         path: path of an ``.npz`` file, as ``read_states`` reads it.
-        split: held-out text that judges.
+        split: held-out text on which predictions are evaluated.
     """
 
     def __init__(self, path: str, split: Split) -> None:
@@ -209,7 +209,7 @@ class RecordedModel:
 
 
 def standard_error(values: Floats, sequences: Ints) -> float:
-    """Return the standard error of the mean over tokens, if whole sequences were drawn.
+    """Return the standard error of a mean over tokens that were drawn as complete sequences.
 
     Args:
         values: value of each token, (q,).

@@ -17,7 +17,7 @@ _MOST = 8
 
 
 class IndexCache:
-    """Cache of at most 8 indexes within a memory limit; the oldest is dropped first.
+    """Cache of at most 8 vector indexes within a memory limit; drops the oldest first.
 
     A copy in another process begins empty.
 
@@ -44,7 +44,7 @@ class IndexCache:
         self._kept.clear()
 
     def get(self, data: SearchData, knobs: Mapping[str, Any]) -> BuiltIndex:
-        """Return the index of a design; build it if it is not kept.
+        """Return the vector index of a design; build it if it is not cached.
 
         Raises:
             InfeasibleError: it would take more memory than there is; it is not built.

@@ -39,7 +39,7 @@ class IndexKind:
 
 
 class BuiltIndex:
-    """An index, with the seconds that its building took and its bytes when written to a file.
+    """Vector index, with the seconds of its construction and its size in bytes.
 
     Args:
         search: finds the rows of the k nearest vectors, (b, k), of b queries, (b, d).
@@ -60,7 +60,7 @@ class BuiltIndex:
 
 
 def build_index(data: SearchData, knobs: Knobs, threads: int) -> BuiltIndex:
-    """Build the index of a design, with a number of threads."""
+    """Build the vector index of a design, with a number of threads."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(threads):

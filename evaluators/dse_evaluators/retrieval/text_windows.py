@@ -31,7 +31,10 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class TextWindows:
-    """Windows of codes, (n, CONTEXT + 1): of the datastore in random order, and held out."""
+    """Windows of character codes, (n, CONTEXT + 1), of the stored and of the held-out text.
+
+    The windows of the stored text are in random order.
+    """
 
     stored: Codes
     held_out: Mapping[Split, Codes]

@@ -21,10 +21,10 @@ single precision."""
 
 @dataclass(frozen=True, slots=True)
 class SearchData:
-    """Vectors to index, (n, d), queries, (q, d), and the loss of each query's k-th neighbour, (q,).
+    """Vectors to index, (n, d), queries, (q, d), and distances of their k-th neighbours, (q,).
 
-    A loss is the squared Euclidean distance, or the negative inner product; under ``cosine`` all
-    vectors have length 1. ``is_held_out`` is whether the queries were taken out of the vectors.
+    A distance is the squared Euclidean distance, or the negative inner product; under ``cosine``
+    all vectors have length 1. ``is_held_out`` is whether the queries were taken out of the vectors.
     """
 
     vectors: Single

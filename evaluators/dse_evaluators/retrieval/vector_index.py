@@ -164,7 +164,7 @@ class VectorIndex(
 
     @property
     def missing(self) -> str:
-        """Reason why an index cannot be built on this machine; empty if it can."""
+        """Reason why the vector index cannot be built on this machine; empty if it can."""
         for package in ("faiss", "hnswlib"):
             if find_spec(package) is None:
                 return f"it needs the package {package}: pip install 'dse-engine[retrieval]'"
@@ -192,7 +192,7 @@ class VectorIndex(
         return one_by_one(batch, tuple(self.provides), self._measure, uncertain=("latency",))
 
     def close(self) -> None:
-        """Drop the indexes that are kept for later designs."""
+        """Drop the vector indexes that are cached for later designs."""
         self._indexes.clear()
 
     def _measure(self, design: Mapping[str, Value]) -> Found:

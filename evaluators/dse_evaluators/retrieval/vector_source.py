@@ -23,7 +23,7 @@ _MOST_HELD_OUT, _SHARE_HELD_OUT = 500, 10
 
 
 class VectorSource:
-    """Vectors and queries by name, file or array; they are read when they are first needed.
+    """Vectors and queries, given by name, file or array, and read when first needed.
 
     Args:
         vectors: the path of a file, an array, or the name of shipped vectors.
@@ -72,7 +72,7 @@ class VectorSource:
     def check(self) -> tuple[int, int]:
         """Check the vectors and queries of the user; return the number and dimension of vectors.
 
-        Shipped vectors are not computed for this.
+        Shipped vectors are not computed for the check.
 
         Raises:
             PluginError: shipped vectors need an asset that is not installed.

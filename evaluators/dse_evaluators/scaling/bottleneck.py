@@ -34,7 +34,7 @@ class ImageWork:
 
 @cache
 def work(depth: int, width: float) -> tuple[ImageWork, ImageWork]:
-    """Return MACs and weights of the inner layers, and of the first and last layer together.
+    """Return MACs and weights of a ResNet's inner layers, and of first and last layer together.
 
     Source:
         He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1; the

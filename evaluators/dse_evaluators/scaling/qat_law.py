@@ -101,7 +101,7 @@ def best_share(tokens_per_byte: Floats) -> Floats:
 def excess(tokens_per_byte: Floats, share: Floats) -> Floats:
     """Return the relative excess loss of the quantised model over full precision.
 
-    Its unit is the loss term of the QAT phase at one QAT token per byte of weights.
+    The unit is the loss term of the QAT phase at one QAT token per byte of weights.
     """
     quantised, full = share * tokens_per_byte, (1 - share) * tokens_per_byte
     return quantised**-QUANTISED_POWER + FULL_FACTOR * full**-FULL_POWER * quantised**-BOTH_POWER

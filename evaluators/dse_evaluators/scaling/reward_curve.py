@@ -21,7 +21,9 @@ _EXPONENTS = (0.2, 8.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardCurve:
-    """Reward ``start + (asymptote - start) / (1 + (midpoint / compute)^exponent)``.
+    """Sigmoid law of the reward of reinforcement learning as a function of compute.
+
+    The reward is ``start + (asymptote - start) / (1 + (midpoint / compute)^exponent)``.
 
     Source:
         Khatri et al.: The Art of Scaling Reinforcement Learning Compute for LLMs (ScaleRL), 2025,
@@ -34,13 +36,13 @@ class RewardCurve:
     start: float
 
     def predict(self, compute: Floats) -> Floats:
-        """Return the reward at each compute, (n,)."""
+        """Return the reward at each amount of compute, (n,)."""
         return compute_reward(compute, self.asymptote, self.exponent, self.midpoint, self.start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardRun:
-    """Points of the run of one recipe, by rising compute, each (r,).
+    """Rewards of a reinforcement-learning run by rising compute, each (r,).
 
     ``start`` is the reward before training, if it is known.
     """
@@ -52,7 +54,7 @@ class RewardRun:
     where: str
 
     def take(self, rows: Floats) -> RewardRun:
-        """Return the points at which a mask is true."""
+        """Return the points of the run at which a mask is true."""
         return RewardRun(
             recipe=self.recipe,
             compute=self.compute[rows],
@@ -74,7 +76,7 @@ def compute_reward(
 
 
 def fit_reward(run: RewardRun) -> RewardCurve:
-    """Fit the curve to the points of a run by least squares, from several beginnings.
+    """Fit a reward curve to the points of a run, by least squares from several starts.
 
     Raises:
         SpecError: the run has fewer than six points, or than five and the reward before training.
@@ -117,7 +119,7 @@ def fit_reward(run: RewardRun) -> RewardCurve:
 
 
 def extrapolate(run: RewardRun, share: float) -> Floats:
-    """Return the errors of a fit to the first share of the compute, at the points beyond it."""
+    """Fit the first share of the compute; return the errors at the points beyond it."""
     seen = run.compute <= share * run.compute[-1]
     curve = fit_reward(run.take(seen))
     beyond = run.take(~seen)

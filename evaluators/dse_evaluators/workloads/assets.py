@@ -17,7 +17,7 @@ The pattern ``**/*.*`` there is for files with an extension, which the workload 
 
 
 def asset_folder(name: str) -> Path:
-    """Return the folder of an asset's files.
+    """Return the folder of an installed asset (package of model or data files).
 
     Raises:
         PluginError: there is no such asset, or it is not installed.
@@ -28,7 +28,7 @@ def asset_folder(name: str) -> Path:
 
 
 def is_installed(name: str) -> bool:
-    """Return whether an asset is installed.
+    """Return whether an asset (package of model or data files) is installed.
 
     Raises:
         PluginError: there is no such asset.

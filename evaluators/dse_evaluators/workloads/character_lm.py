@@ -33,7 +33,7 @@ _CALIBRATING = 40  # one of this many training chunks supplies a calibration win
 class CharacterLm:
     """Workload of next-character prediction by a transformer of 348,576 weights.
 
-    Blocks, their attention or feed-forward part, heads and neurons may be removed, and the residual
+    Blocks, attentions, feed-forward networks, heads and neurons may be removed, and the residual
     stream narrowed; see ``character_network.logits``. ``loss`` and ``divergence`` are in nats per
     character. Calibration has no inputs for ``embed``, since these are characters. Activations are
     rounded position by position; so are keys and values, separately for each head.
@@ -80,7 +80,7 @@ class CharacterLm:
 
     @property
     def learnt(self) -> tuple[str, ...]:
-        """Names of all matrices and gains."""
+        """Names of all trainable parameters: the matrices and the gains of the norms."""
         return tuple(self.parameters)
 
     def count_training_examples(self) -> int:

@@ -24,14 +24,15 @@ def logits(
     codes: Tensor,  # (n, t)
     taps: Taps,
 ) -> Tensor:
-    """Return the logits of each next character, (n, t, symbols).
+    """Run the character language model; return the logits of each next character, (n, t, symbols).
 
     Heads, neurons and blocks are those whose weights are present: without
     ``blocks.0.attention.qkv`` block 0 has no attention, without ``blocks.0.ffn.up`` no feed-forward
-    part. Hence a network without the last blocks computes an early exit. The residual stream may be
-    narrower, too: its norm divides by :data:`WIDTH` in any case, as if the missing elements were
+    network. Hence a network without the last blocks computes an early exit. The residual stream may
+    be narrower, too: its norm divides by :data:`WIDTH` in any case, as if the missing elements were
     zero. If there is a matrix ``blocks.0.attention.crossing`` (or ``.ffn.crossing``), (after,
-    before), the residual path around this part is multiplied by it.
+    before), the residual path around the attention (or feed-forward network) is multiplied by that
+    matrix.
 
     Source:
         Vaswani et al., Attention Is All You Need, 2017; Zhang, Sennrich, Root Mean Square Layer

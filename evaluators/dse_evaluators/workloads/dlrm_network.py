@@ -16,7 +16,7 @@ Given = Callable[[str, Tensor], Tensor]
 
 
 def keep_inputs(_: str, inputs: Tensor) -> Tensor:
-    """Return a layer's inputs unchanged; default of a function that rounds them to a format."""
+    """Return a layer's inputs unchanged, where no number format rounds them."""
     return inputs
 
 
@@ -26,7 +26,7 @@ def scores(
     features: Tensor,  # (n, features)
     given: Given = keep_inputs,
 ) -> Tensor:
-    """Return the log odds that each rated movie is liked, (n,).
+    """Run the recommender; return the log odds that each rated movie is liked, (n,).
 
     The bottom MLP maps the features to a vector as long as the embeddings. The top MLP reads this
     vector and the dot products of every two vectors. All widths are those of the weights, and the

@@ -16,11 +16,11 @@ _LETTERS = 8
 
 @cache
 def edition_of(model: ModelRef) -> str:
-    """Return a hash of a model's shapes, its assets and its shipped file of weights, if any.
+    """Return a hash of a model's shapes, files and weights, as the version of its metrics.
 
     Networks that are trained on first use have no file of weights; their shapes and data are
-    hashed, and the drivers of a study record their weights (see ``trained_models``). The edition of
-    a model of the user covers its file or weights, and its data.
+    hashed, and the record of a study has hashes of their weights (see ``trained_models``). For a
+    model of the user, the hash covers its file or weights, and its data.
 
     Raises:
         PluginError: there is no such model.

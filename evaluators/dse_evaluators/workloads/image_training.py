@@ -23,7 +23,7 @@ Layers = Sequence[Layer]
 
 @dataclass(frozen=True, slots=True)
 class ImageTraining:
-    """Training settings of a network; part of the cache key of its weights."""
+    """Settings of the training of an image classifier, which identify its cached weights."""
 
     epochs: int = 30
     batch: int = 32
@@ -36,7 +36,7 @@ class ImageTraining:
 def load_or_train(
     name: str, layers: Layers, examples: ImageDataset, training: ImageTraining
 ) -> Affines:
-    """Return the network's weights, from the cache or by training."""
+    """Return the weights of an image classifier, from the cache or by training."""
     shapes = {f"{layer.name}.weight": shape(layer) for layer in layers}
     shapes |= {f"{layer.name}.bias": (layer.filters,) for layer in layers}
     arrays = load_or_make(

@@ -9,7 +9,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """Embedding tables of equal size; each input looks up ``picked`` rows of every table."""
+    """Embedding tables of equal size, of each of which an input looks up ``picked`` rows."""
 
     name: str
     rows: int
@@ -45,7 +45,7 @@ class LayerTable:
 
     @property
     def macs(self) -> int:
-        """Number of multiply-accumulates of one run of all layers."""
+        """Number of multiply-accumulates when all layers run once."""
         return sum(layer.macs for layer in self.layers)
 
     @property
@@ -65,7 +65,7 @@ class ReadLayers:
 
     Attributes:
         table: the layer table.
-        notes: sentences on what it leaves out.
+        notes: sentences on what the table leaves out.
         stored: for each layer, the names of the stored tensors that its weights are made of.
         nodes: for each layer, the index of its operator in the graph; empty without a graph.
     """

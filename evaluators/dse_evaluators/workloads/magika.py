@@ -52,7 +52,7 @@ _LEAST_SHARE = 1e-12  # lower bound of a probability, so that its logarithm is f
 
 
 class Magika:
-    """Magika's published network, evaluated on files of four packages.
+    """Magika's published file-type classifier, evaluated on files of four packages.
 
     Outputs are the log probabilities of its 214 types for each file.
 
@@ -89,7 +89,7 @@ class Magika:
         return self._examples[part]
 
     def with_parameters(self, parameters: Parameters) -> bytes:
-        """Return the bytes of the ONNX file with these parameters in place of its own.
+        """Return the bytes of the ONNX file with its weights replaced by the given ones.
 
         Raises:
             EvaluationError: a parameter has a different shape than in the file.

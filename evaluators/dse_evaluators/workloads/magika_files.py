@@ -41,7 +41,7 @@ Tokens = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Sizes that determine which bytes of a file the network reads.
+    """Sizes that determine which bytes of a file a file-type classifier reads.
 
     A block of ``block_bytes`` is read at either end of the file, and white space at the ends of the
     file is stripped. The first ``beginning`` bytes of the first block and the last ``end`` bytes of

@@ -68,10 +68,10 @@ class MiniLm:
 
     ``spearman`` is the rank correlation, over pairs of WordSim-353, of the cosine similarity of two
     words' embeddings with the human ratings. ``cosine`` compares a word's embedding with the
-    uncompressed model's. Blocks, their parts, heads and neurons may be removed; see
-    ``encode_pieces``. The training data of the model is unknown: calibration uses
-    the words of SimLex-999 that are not in WordSim-353. It has no inputs for the embedding tables,
-    since these are codes.
+    uncompressed model's. Blocks, attentions, feed-forward networks, heads and neurons may be
+    removed; see ``encode_pieces``. The training data of the model is unknown: calibration uses the
+    words of SimLex-999 that are not in WordSim-353. Calibration has no inputs for the embedding
+    tables, since these are codes.
     """
 
     name: str = "minilm"
@@ -216,7 +216,7 @@ def encode_pieces(
     """Return a unit vector per sentence, (n, width): the normalized mean over its word pieces.
 
     Heads and neurons are those whose weights are present. A block without query weights has no
-    attention, one without an intermediate layer has no feed-forward part.
+    attention, one without an intermediate layer has no feed-forward network.
 
     Source:
         Devlin et al., BERT, 2019; Wang et al., MiniLM, 2020; Reimers, Gurevych, Sentence-BERT,
@@ -275,7 +275,7 @@ def _normalize(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Word pairs, and the similarity that people assigned to each, from 0 to 10."""
+    """Pairs of words with the similarity that people assigned to each pair, from 0 to 10."""
 
     words: tuple[tuple[str, str], ...]
     likeness: tuple[float, ...]
@@ -330,7 +330,7 @@ def _pairs(rows: list[tuple[tuple[str, str], float]]) -> Pairs:
 
 
 def singles(path: Path) -> dict[str, Single]:
-    """Return the float32 tensors of a file, sorted by name; other types are left out.
+    """Read the float32 tensors of a safetensors file, sorted by name; skip other types.
 
     Source:
         https://huggingface.co/docs/safetensors, "Format": eight bytes with the length of the

@@ -21,9 +21,10 @@ _WHITE = 255.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mnist:
-    """Disjoint splits of 3,500, 750 and 750 images, with equally many of each digit.
+    """Disjoint splits of the MNIST images, with equally many of each digit.
 
-    ``calibration`` is a subset of 350 images of ``train``.
+    The training, search and test splits have 3,500, 750 and 750 images; ``calibration`` is a subset
+    of 350 images of ``train``.
     """
 
     train: ImageDataset

@@ -50,8 +50,8 @@ ARCHITECTURES: Mapping[str, Architecture] = read_records(
 def read_config(path: Path) -> Transformer:
     """Return the sizes of a language model whose ``config.json`` is at ``path``.
 
-    Of a model with several parts, such as an image encoder, the language model is read. The
-    number format of the file's weights is not read: formats are inputs of an evaluator.
+    Of a multimodal model, only the language model is read. The number format of the file's weights
+    is not read: formats are inputs of an evaluator.
 
     Args:
         path: a config.json, or a folder that has one.

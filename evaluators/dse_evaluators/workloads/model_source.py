@@ -115,7 +115,7 @@ def plain_transformers_of(
 def label_of_model(value: object) -> str:
     """Return the name of a model that an option names, as a space refers to it.
 
-    It is the built-in name, the name of the folder of a config.json, or the key ``name`` of a
+    The name is the built-in one, the name of the folder of a config.json, or the key ``name`` of a
     mapping.
 
     Args:

@@ -25,7 +25,7 @@ ModelRef = str | UserModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadModel:
-    """Built-in workload: its quality metrics and compressible layers."""
+    """Built-in workload, with its quality metrics and compressible layers."""
 
     quality: tuple[str, ...]  # names in METRICS
     layers: tuple[str, ...]  # its `compressible`

@@ -23,7 +23,7 @@ VECTOR = MOVIELENS_MLP[1].filters
 
 @dataclass(frozen=True, slots=True)
 class RecommenderTraining:
-    """Training settings of the recommender; part of the cache key of its weights.
+    """Settings of the training of the recommender, which identify its cached weights.
 
     The embeddings overfit within two epochs without a strong weight decay. Of 15 settings of
     epochs, learning rate, decay and dropout, this one had the best area under the ROC curve on the

@@ -14,7 +14,7 @@ from dse_evaluators.workloads.layers import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkStage:
-    """Layer of a PyTorch network, with the padding, pooling and ReLU implied by the layer table.
+    """Layer of a PyTorch network, with its padding, pooling and ReLU.
 
     ``pool`` is the window side of the max-pooling after the layer; 1 means no pooling.
     ``rectified`` is false for the last layer, which has no ReLU.

@@ -37,7 +37,7 @@ class RunsOnnx(Protocol):
 
 
 class ResumedGraph:
-    """ONNX model, of which only the nodes that depend on one layer's weights run again.
+    """ONNX model, of which only the nodes that depend on one layer's weights are run again.
 
     The tensors that those nodes read from the rest of the model are computed once and kept. Several
     weights run together, behind the layer, as one batch, if this gives the outputs of single runs.
@@ -92,7 +92,7 @@ class ResumedGraph:
         return self._read_rows is None or row in self._read_rows
 
     def run(self, weight: Single) -> list[Single]:
-        """Return the model's first output for each batch, with these weights of the layer."""
+        """Run the model with changed weights of the layer; return its first output by batch."""
         feeds = {self._layer: np.ascontiguousarray(weight, dtype=np.float32)}
         return [self._session.run_named({**kept, **feeds})[0] for kept in self._kept]
 

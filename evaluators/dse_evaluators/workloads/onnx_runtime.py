@@ -15,7 +15,7 @@ from dse_evaluators.formats.arrays import Single
 
 
 def library(name: str) -> Any:  # neither package has types
-    """Import the module ``name`` of onnx or onnxruntime.
+    """Import a module of onnx or onnxruntime by name.
 
     Raises:
         PluginError: the module is not installed.
@@ -100,7 +100,7 @@ def all_initializers(model: bytes) -> dict[str, NDArray[np.generic]]:
 
 
 def with_initializers(model: bytes, arrays: Mapping[str, Single]) -> bytes:
-    """Return the model with these weights replaced by others of the same shapes."""
+    """Return an ONNX model with some weights replaced by others of the same shapes."""
     onnx = library("onnx")
     changed = onnx.load_model_from_string(model)
     for tensor in changed.graph.initializer:
@@ -111,7 +111,7 @@ def with_initializers(model: bytes, arrays: Mapping[str, Single]) -> bytes:
 
 
 def with_outputs(model: bytes, names: Sequence[str]) -> bytes:
-    """Return the model with these intermediate tensors as its only outputs."""
+    """Return an ONNX model with the named intermediate tensors as its only outputs."""
     onnx = library("onnx")
     changed = onnx.load_model_from_string(model)
     del changed.graph.output[:]
@@ -123,7 +123,7 @@ def with_outputs(model: bytes, names: Sequence[str]) -> bytes:
 
 
 def read_model(path: Path) -> bytes:
-    """Return the bytes of a model's file.
+    """Return the bytes of an ONNX file.
 
     Raises:
         PluginError: the file cannot be read.

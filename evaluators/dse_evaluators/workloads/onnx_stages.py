@@ -110,7 +110,7 @@ class StagedGraph:
 
     @property
     def count(self) -> int:
-        """Number of stages."""
+        """Number of stages into which the graph is divided."""
         return len(self._stages)
 
     def run(self, inputs: NDArray[Any]) -> list[Single]:

@@ -13,7 +13,9 @@ from dse.core.values import Ints
 
 
 def count_held_channels(*, pixels: int, channels: int, filters: int, slots: int) -> int:
-    """Return the channels that a ciphertext holds: as many images as fit, and no more than needed.
+    """Return the number of channels of an image that one ciphertext holds.
+
+    As many channels as fit are packed, and no more than needed.
 
     Args:
         pixels: pixels of the image of one channel.
@@ -36,5 +38,5 @@ def label_diagonals(channels: int, filters: int, held: int) -> Ints:
 
 
 def count_rotations(filters: int, held: int) -> int:
-    """Return the rotations of the partial sums of a layer's output, one for each diagonal."""
+    """Return the number of rotations of a layer's partial sums, one for each diagonal."""
     return (held - 1) * -(-filters // held)

@@ -13,7 +13,7 @@ last inputs of the convolution in front of it, in 16 bits."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterCount:
-    """Number of parameters of a language model, by what they are for.
+    """Number of parameters of a language model, by purpose.
 
     ``layers`` are those of all layers with all experts, ``idle`` the experts that one token does
     not use. ``mtp`` are the layers for multi-token prediction, without the embedding and the LM
@@ -87,7 +87,7 @@ def mixer_weights(model: Transformer) -> tuple[int, int]:
 def feed_weights(model: Transformer) -> tuple[int, int]:
     """Return the matrix weights of one expert, and of the shared experts, of one layer.
 
-    A layer without experts has one expert: its feed-forward part.
+    A layer without experts counts as one expert: its feed-forward network.
     """
     matrices = (3 if model.gated else 2) * model.hidden
     return matrices * model.ffn, matrices * model.shared_ffn
@@ -150,7 +150,7 @@ def sequence_bytes(model: Transformer, tokens: int, cache_bytes: float = 2.0) ->
 
 
 def channels(model: Transformer) -> int:
-    """Return the channels of the convolution in front of a layer's state."""
+    """Return the number of channels of the convolution before a layer's recurrent state."""
     return 2 * model.state_groups * model.state_key + model.state_heads * model.state_width
 
 

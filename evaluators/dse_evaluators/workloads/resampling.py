@@ -29,7 +29,7 @@ Measure = Callable[[Ints], Mapping[str, float]]
 
 
 class HasQuality(Protocol):
-    """Examples of splits, and the quality metrics of a model's outputs for them."""
+    """Workload with quality metrics that can be computed on some of its examples."""
 
     def count_examples(self, split: Split) -> int:
         """Return the number of examples of a split."""
@@ -44,7 +44,7 @@ class HasQuality(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledOutputs:
-    """Labels of the examples of one split, and the function that compares outputs with them.
+    """Labels of a split's examples, and a function that compares outputs with them.
 
     Args:
         labels: label of each row of outputs, (n,).

@@ -16,7 +16,7 @@ from dse_evaluators.workloads.workload import CachePart, Signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taps:
-    """Functions applied to each layer's inputs (by layer name), and to keys and values."""
+    """Hooks on a network: functions of each layer's inputs, by layer, and of keys and values."""
 
     inputs: Callable[[str, Tensor], Tensor]
     cached: Callable[[CachePart, int, Tensor], Tensor]  # of a block: (n, heads, t, width)

@@ -12,7 +12,7 @@ from dse.core.values import Ints
 
 @runtime_checkable
 class Trainable(Protocol):
-    """Workload that PyTorch runs, with examples of its calibration split to train on.
+    """Workload that PyTorch can train, on examples of its calibration split.
 
     Laws: no example for training is one of the splits ``search`` and ``test``; outputs are those of
     :meth:`Workload.outputs` for the same parameters and examples, with gradients.
@@ -37,7 +37,7 @@ class Trainable(Protocol):
         ...
 
     def training_targets(self, rows: Ints) -> Tensor | None:
-        """Return the targets of those outputs: classes, (n,), or numbers; None if there are none.
+        """Return the targets of training examples: classes, (n,), or numbers; None without any.
 
         Args:
             rows: places of the examples, (n,).

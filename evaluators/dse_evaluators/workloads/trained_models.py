@@ -20,10 +20,10 @@ _LETTERS = 16
 
 
 def trained_weights(model: ModelRef) -> dict[str, str]:
-    """Return the hash of a model's weights by its name; empty if this machine trains no weights.
+    """Return the hash of a model's weights by its name, if this machine trains the weights.
 
-    The hash is kept next to the cached weights as long as these do not change, because reading
-    them takes seconds.
+    The result is empty if it trains none. The hash is kept next to the cached weights as long as
+    these do not change, because reading them takes seconds.
 
     Args:
         model: name of a built-in model, or a model of the user, whose edition covers its weights.

@@ -107,7 +107,7 @@ def attention(
 def others(model: Transformer) -> int:
     """Return the number of parameters outside of the layers' weights and the word embedding.
 
-    These are biases, norms, and position and segment embeddings.
+    The count covers biases, norms, and position and segment embeddings.
     """
     norm = model.hidden * (2 if model.biased else 1)
     norms = norm * (2 * model.layers + model.final_norm + model.embedding_norm)
@@ -132,7 +132,7 @@ def family_of_transformer(model: Transformer) -> WorkloadFamily:
     """Return the workload family of a transformer whose layers are equal, without experts.
 
     Args:
-        model: its sizes.
+        model: sizes of the transformer.
     """
     longest = model.positions or _LONGEST
     phase = NumberKey(least=1, most=longest)

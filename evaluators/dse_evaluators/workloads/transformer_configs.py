@@ -15,7 +15,7 @@ STATE_KINDS = ("mamba2", "gated-delta")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """Sizes of a transformer; the defaults are those of a Llama.
+    """Sizes of a transformer language model; the defaults are those of a Llama.
 
     ``positions`` is the number of learnt position embeddings; 0 means rotary embeddings, for which
     a sequence may have any length. If ``biased``, layers and norms have biases. A ``causal`` model
@@ -25,9 +25,9 @@ class Transformer:
     ``active_experts`` of them.
 
     Layers may differ. The first ``dense_layers`` of a model with experts have one feed-forward
-    part of width ``dense_ffn``; ``window_layers`` attend to the last ``window`` tokens, and
+    network of width ``dense_ffn``; ``window_layers`` attend to the last ``window`` tokens, and
     ``state_layers`` have a recurrent state of kind ``state`` instead of attention. ``ffn`` of 0
-    means layers without a feed-forward part. :func:`layer_kinds` returns the kinds of layers.
+    means layers without a feed-forward network. :func:`layer_kinds` returns the kinds of layers.
     """
 
     name: str
@@ -143,9 +143,9 @@ PLAIN_TRANSFORMERS: Mapping[str, Transformer] = {
 def layer_kinds(model: Transformer) -> tuple[Transformer, ...]:
     """Return the kinds of layers of a model, each as a model of ``layers`` equal layers.
 
-    The cost of a layer is the sum of its attention and its feed-forward part, so that the kinds do
-    not depend on which attention occurs together with which feed-forward part. In each kind
-    ``window_layers`` and ``state_layers`` are 0 or ``layers``, and ``dense_layers`` is 0.
+    The cost of a layer is the sum of its attention and its feed-forward network, so that the kinds
+    do not depend on which of the two occur together. In each kind ``window_layers`` and
+    ``state_layers`` are 0 or ``layers``, and ``dense_layers`` is 0.
     """
     if model.is_plain:
         return (model,)

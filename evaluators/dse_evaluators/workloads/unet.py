@@ -90,10 +90,11 @@ SD1 = UnetSizes(
 
 
 def unet(side: int = 64) -> LayerTable:
-    """Return the layer table of Stable Diffusion 1; the ``side`` is a multiple of 8.
+    """Return the layer table of a U-Net for a square latent image.
 
-    The side of the generated picture is eight times that of the latent image. The keys and values
-    of the text are recomputed in each step, as in the published code.
+    The ``side`` of the latent image is a multiple of 8. The side of the generated picture is eight
+    times that of the latent image. The keys and values of the text are recomputed in each step, as
+    in the published code.
     """
     return unet_table(SD1, Scene(side=side))
 

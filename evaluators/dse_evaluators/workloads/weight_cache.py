@@ -22,12 +22,12 @@ _DAMAGE = (OSError, ValueError, TypeError, EOFError, NotImplementedError, zipfil
 
 
 def folder() -> Path:
-    """Return the folder of cached weights, which is the project's cache folder."""
+    """Return the folder of cached weights, which is in the project's cache folder."""
     return cache_folder()
 
 
 def load_or_make(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
-    """Return the cached arrays of that name; if the cache lacks them, make and store them.
+    """Return cached arrays by name; if the cache lacks them, make and store them.
 
     If the cache cannot be written, the arrays are returned all the same; the next process has to
     make them again.

@@ -34,7 +34,7 @@ def check_split(split: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """Formats that activations are rounded to in inference; ``None`` is single precision.
+    """Number formats to which activations are rounded in inference; ``None`` is fp32.
 
     ``activations`` applies to the inputs of every layer, ``kv_cache`` to the keys and values of
     attention. ``keys`` and ``values`` replace it for one of the two: one format, or one for each
@@ -51,7 +51,7 @@ class Signals:
 
     @property
     def rounds_cache(self) -> bool:
-        """Whether keys or values of a block are rounded."""
+        """Whether attention's keys or values are rounded in any block."""
         return any(one is not None for one in (self.kv_cache, *self.keys, *self.values))
 
     def cache_formats(self, part: CachePart, blocks: int) -> tuple[Format | None, ...]:
@@ -110,13 +110,15 @@ class Workload(Protocol):
     """Quality metrics; at least one is continuous, the others may be shares of the examples."""
 
     def calibration(self) -> Mapping[str, Single]:
-        """Return the inputs of each layer with weights, (n, inputs), on training examples."""
+        """Return the inputs of each layer with weights on training examples, (n, inputs)."""
         ...
 
     def outputs(
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        """Return the outputs for each example, (n, k): logits, scores or embeddings.
+        """Run the model with the given parameters; return the outputs for each example, (n, k).
+
+        Outputs are logits, scores or embeddings.
 
         Raises:
             EvaluationError: the parameters do not fit one another.
@@ -130,10 +132,10 @@ class Workload(Protocol):
     def quality(
         self, outputs: Single, reference: Single, split: Split, chosen: Ints | None = None
     ) -> Mapping[str, float]:
-        """Return the quality metrics of ``outputs``; ``reference`` is the uncompressed output.
+        """Return the quality metrics of a model's ``outputs``.
 
-        ``chosen`` are places of examples, with repetitions, on which they are measured; by default
-        all examples.
+        ``reference`` are the outputs of the uncompressed model. ``chosen`` are indices of examples,
+        with repetitions, on which the metrics are measured; by default all examples.
         """
         ...
 
@@ -162,7 +164,7 @@ class UserModel(Hashable, Protocol):
 
     @property
     def edition(self) -> str:
-        """Hash of the content of the model and of its data."""
+        """Hash of the content of the user's model and of its data."""
         ...
 
     @property
@@ -202,9 +204,9 @@ class UserModel(Hashable, Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on weights that cannot be compressed."""
+        """Sentences on weights of the user's model that cannot be compressed."""
         ...
 
     def make(self) -> Workload:
-        """Load the model and its data."""
+        """Load the user's model and its data."""
         ...

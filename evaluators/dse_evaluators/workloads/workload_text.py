@@ -14,9 +14,9 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberKey:
-    """Option of a workload's name that is an integer in [least, most].
+    """Option of a workload's name that takes an integer within bounds.
 
-    Without a default the option may be absent.
+    The bounds ``least`` and ``most`` are included. Without a default the option may be absent.
     """
 
     least: int
@@ -26,14 +26,14 @@ class NumberKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordKey:
-    """Option of a workload's name that is one of ``words``; the first one is the default."""
+    """Option of a workload's name that takes one of ``words``; the first one is the default."""
 
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadOptions:
-    """Option values of a workload's name, with defaults; ``text`` is the complete name."""
+    """Values of the options in a workload's name, with defaults; ``text`` is the complete name."""
 
     numbers: Mapping[str, int]
     words: Mapping[str, str]
@@ -42,14 +42,14 @@ class WorkloadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFamily:
-    """Workloads that share a name: the options after it, and the function for the layer table."""
+    """Family of workloads with a common name, followed by options: ``llama2-7b:decode=4096``."""
 
     make: Callable[[WorkloadOptions], LayerTable]
     keys: Mapping[str, NumberKey | WordKey]
 
 
 def wrap_table(table: LayerTable) -> WorkloadFamily:
-    """Return a workload family (name with options) that has one layer table and no options."""
+    """Return a workload family for one fixed layer table, without options."""
     return WorkloadFamily(make=lambda _: table, keys={})
 
 

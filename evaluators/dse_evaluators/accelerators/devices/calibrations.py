@@ -49,7 +49,7 @@ def is_plausible(constants: RooflineConstants) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCalibration:
-    """Fitted roofline constants of one device and format, with their software stack and errors.
+    """Fitted roofline constants of a device in one number format, with software stack and errors.
 
     Errors are relative, on GEMM shapes held out from the fit. If the constants are medians over
     several software stacks, the errors are the means over these.

@@ -98,7 +98,7 @@ def calibrate_device(path: Path, device: Device) -> CalibrationResult:
 
 
 def list_missing(parts: Sequence[MeasuredGemms]) -> list[str]:
-    """Return descriptions of the GEMMs to measure so that all constants of a format can be fitted.
+    """List the GEMMs to measure so that all roofline constants of a format can be fitted.
 
     Args:
         parts: measured GEMMs of one device in one format, of all stacks.
@@ -118,10 +118,10 @@ def list_missing(parts: Sequence[MeasuredGemms]) -> list[str]:
 
 
 def list_assumed(parts: Sequence[MeasuredGemms]) -> list[str]:
-    """Return the constants that the GEMMs hardly determine, and what to measure to determine them.
+    """List the roofline constants that measured GEMMs hardly determine, and what to measure.
 
-    Such constants stay near their prior. Without short GEMMs the launch time is one; it hardly
-    affects the measured sizes, and for smaller sizes evaluators return ``extrapolated``.
+    Such constants stay near their prior. Without short GEMMs, the launch time is such a constant;
+    it hardly affects the measured sizes, and for smaller sizes evaluators return ``extrapolated``.
 
     Args:
         parts: measured GEMMs of one device in one format, of all stacks.

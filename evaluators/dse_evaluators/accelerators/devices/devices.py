@@ -22,10 +22,10 @@ _TEXTS = ("name", "publication", "vendor", "year", "node", "source", "note")
 class Device:
     """Data-sheet figures of a device; ``None`` marks a figure that no source reports.
 
-    ``source`` names the documents of the figures, in parts separated by ``|``. The first part
-    applies to all figures except those that begin another part, as in ``node: unverified
-    (document)``. An unverified figure was not checked against the document. ``dram_bytes`` is the
-    largest memory with the bandwidth ``dram_bytes_per_s``: SRAM in a Groq LPU and a Cerebras wafer.
+    ``source`` names the documents of the figures, separated by ``|``. The first document applies to
+    all figures except those named before another document, as in ``node: unverified (document)``.
+    An unverified figure was not checked against the document. ``dram_bytes`` is the largest memory
+    with the bandwidth ``dram_bytes_per_s``: SRAM in a Groq LPU and a Cerebras wafer.
     """
 
     name: str
@@ -76,7 +76,8 @@ def highest_clock_of(name: str) -> float:
 def figures_from(publication: str = "") -> Mapping[str, Mapping[str, float]]:
     """Return the device figures that a publication used, by device and column of ``devices.csv``.
 
-    They may differ from the vendor's figures, which an empty name of a publication selects.
+    A publication's figures may differ from the vendor's; an empty name selects the vendor's
+    figures.
     """
     return {row["name"]: _figures(row) for row in _ROWS if row["publication"] == publication}
 

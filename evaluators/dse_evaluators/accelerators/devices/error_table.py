@@ -36,7 +36,10 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True)
 class ErrorTable:
-    """Errors of a model by kind, device and format; ``benchmarks/model_errors.py`` writes them."""
+    """Table of model errors by kind of model, device and number format.
+
+    The script ``benchmarks/model_errors.py`` writes the table.
+    """
 
     groups: tuple[ErrorGroup, ...]
 
@@ -46,10 +49,11 @@ class ErrorTable:
         return ErrorTable(tuple(record_of(row, ErrorGroup) for row in read_rows(path)))
 
     def nearest(self, kind: str, device: str, number_format: str) -> ModelError:
-        """Return the error of the most similar group; it is ``held out`` if all three names match.
+        """Return the model error of the most similar group of measurements.
 
-        Otherwise groups of the same kind and device are used, else of the same kind and format,
-        else of the same kind. The error of several groups is the mean over their points.
+        The error is ``held out`` if kind, device and format match. Otherwise groups of the same
+        kind and device are used, else of the same kind and format, else of the same kind. The error
+        of several groups is the mean over their points.
 
         Args:
             kind: the kind of model or kernel.
@@ -91,12 +95,12 @@ def state_errors(
     measured: Collection[str],
     exact: Collection[str],
 ) -> dict[str, list[ModelError]]:
-    """Return the errors of all metrics: those in ``errors``, and none for exact metrics.
+    """Return the model errors of all metrics, with zero error for exact metrics.
 
     Args:
         provided: the names of all metrics.
         errors: the errors of the measured metrics, for n designs.
-        measured: names of these metrics.
+        measured: names of the measured metrics.
         exact: names of the metrics without an error.
     """
     unknown = [one._replace(origin=_worse(one), mean=math.nan, within=math.nan) for one in errors]
@@ -112,7 +116,7 @@ def _worse(error: ModelError) -> ErrorOrigin:
 
 
 def extrapolate(error: ModelError, is_outside: bool) -> ModelError:  # noqa: FBT001 - a column's entry
-    """Return the error marked as extrapolated if the design is outside of all measured groups."""
+    """Mark a model error as extrapolated if the design is unlike all measured groups."""
     if not is_outside or error.origin != "held out":
         return error
     return error._replace(origin="extrapolated")
@@ -122,7 +126,7 @@ def gather_errors(
     size: int,
     parts: Sequence[tuple[Ints, Mapping[str, Sequence[ModelError]]]],
 ) -> dict[str, list[ModelError]]:
-    """Merge the errors of separate sets of designs into those of all ``size`` designs.
+    """Merge the model errors of separate sets of designs into those of all ``size`` designs.
 
     Args:
         size: the number of designs.

@@ -73,12 +73,13 @@ _INPUTS: Mapping[str, Reading] = {
 class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
     """Latency and energy of a GEMM of m x k by k x n, optionally with a given tile.
 
-    With a given tile, a last wave that is partly empty costs as much as a full one, and compute
-    units reach the fraction of the peak rate that was measured for libraries, which choose their
-    tiles. This fraction already includes the libraries' own losses to partly empty waves, so the
-    estimate with a given tile is pessimistic, and is marked as ``extrapolated``. ``wave_share`` is
-    the utilization of the waves, ``unit_traffic`` the bytes that compute units fetch; for
-    ``library``, ``wave_share`` is 1 and each operand is fetched once.
+    A wave is the tiles that all compute units process at one time. With a given tile, a last wave
+    that is partly empty costs as much as a full one, and compute units reach the fraction of the
+    peak rate that was measured for libraries, which choose their tiles. This fraction already
+    includes the libraries' own losses to partly empty waves, so the estimate with a given tile is
+    pessimistic, and is marked as ``extrapolated``. ``wave_share`` is the utilization of the waves,
+    ``unit_traffic`` the bytes that compute units fetch; for ``library``, ``wave_share`` is 1 and
+    each operand is fetched once.
 
     Args:
         device: name of a device of ``devices.csv``, or path of a file that ``dse calibrate
@@ -119,7 +120,7 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         self.declare(Readings(inputs).otherwise(usual))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute the latency, energy etc. of n GEMM designs, with a fault if infeasible."""
+        """Compute latency, energy and other metrics of n GEMMs, with the infeasible ones."""
         usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
         parts = (
             (rows, self._evaluate_device(batch.take(rows), *words))
@@ -128,7 +129,10 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         return gather_parts(len(batch), self.provides, parts)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
-        """Return, by metric, the model's error for each of n GEMMs, as found on measured GEMMs."""
+        """Return the relative model errors of n GEMMs, by metric.
+
+        The errors were found on measured GEMMs.
+        """
         usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
         parts = []
         for words, rows in groups(batch, usual):

@@ -12,7 +12,7 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmTile:
-    """Block of the result matrix that one compute unit computes at a time: its rows and columns."""
+    """Tile of a GEMM: the rows and columns of the result that a compute unit computes at a time."""
 
     rows: int
     cols: int
@@ -45,7 +45,9 @@ class Waves:
 
 
 def waves(m: Floats, n: Floats, k: Floats, tile: GemmTile, units: int) -> Waves:
-    """Compute the waves of a GEMM on ``units`` compute units, each with one tile at a time.
+    """Compute the waves of a GEMM on ``units`` compute units.
+
+    Each unit processes one tile at a time.
 
     Source:
         NVIDIA: Matrix Multiplication Background User's Guide, tile and wave quantization.

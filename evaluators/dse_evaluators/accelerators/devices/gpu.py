@@ -70,8 +70,8 @@ _NUMBERS: Mapping[str, Reading] = {
 class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
     """Latency, energy and memory of a workload's GEMMs on one device.
 
-    Metrics are of one batch. ``extrapolated`` is about the times, ``power_measured`` about the
-    energies.
+    Metrics are of one batch. ``extrapolated`` flags times beyond the measurements,
+    ``power_measured`` energies from a measured power model.
 
     Weights, keys and values of all layers, and the operands and results of the largest layer, must
     fit in memory.
@@ -142,11 +142,11 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         self._fixed = {k: v for k, v in self._readings.settled.items() if k in _WORDS}
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute latency, energy and memory of n designs, with a fault for each infeasible one."""
+        """Compute latency, energy and memory of n designs, with the infeasible ones."""
         return evaluate_distinct(batch, {*_WORDS, *_NUMBERS}, self._evaluate_columns)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
-        """Return the model's errors for n runs, by metric, as found on measured matrix products.
+        """Return the relative model errors of n runs of a network, by metric.
 
         The errors are marked as extrapolated, because single products were measured, not complete
         networks.

@@ -57,8 +57,9 @@ class Kernels:
     def resident_bytes(self, recipe: GemmRecipe, batch: Floats) -> Floats:
         """Return the bytes that must be in memory at once for n batch sizes, (n,).
 
-        These are all parameters, the right-hand operands that are activations (keys and values) of
-        all layers, and the inputs and results of the layer for which they are largest.
+        The bytes are those of all parameters, the right-hand operands that are activations (keys
+        and values) of all layers, and the inputs and results of the layer for which they are
+        largest.
         """
         kept = (recipe.operand_bytes * self.rights(batch) * self.repeats).sum(axis=0)
         passing = recipe.operand_bytes * self.inputs * batch

@@ -35,7 +35,7 @@ class CalibratedDevice:
 
     @property
     def flops_per_s(self) -> float:
-        """Dense peak FLOP/s of the data sheet in this number format."""
+        """Dense peak rate [FLOP/s] on the data sheet in the number format."""
         return self.device.flops_per_s[self.recipe.rate]
 
 

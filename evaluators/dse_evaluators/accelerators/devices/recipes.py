@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmRecipe:
-    """Bytes per element of a GEMM's operands and results, in one of the supported formats.
+    """Number format of a GEMM: bytes per element of its operands and results.
 
     ``rate`` is the number format whose peak rate on the device's data sheet applies.
     """

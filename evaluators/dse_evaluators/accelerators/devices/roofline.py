@@ -48,10 +48,11 @@ class KernelWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """Time of each kernel [s], split by cause; the parts sum to ``total_s``.
+    """Time of each kernel [s], split by cause: compute, memory, sequential steps and others.
 
-    The time under the norm in :func:`times` is divided among compute, memory and sequential steps
-    in proportion to the terms of the norm, each raised to its exponent.
+    The causes sum to ``total_s``. The time under the norm in :func:`times` is divided among
+    compute, memory and sequential steps in proportion to the terms of the norm, each raised to its
+    exponent.
     """
 
     compute_s: Floats
@@ -114,10 +115,10 @@ def total_s(
     flops_per_s: Floats | float,
     bytes_per_s: Floats | float,
 ) -> Floats:
-    """Return the time of each kernel [s]: the total of :func:`times`, bit by bit, but faster.
+    """Return the time of each kernel [s], equal bit by bit to the total of :func:`times`.
 
-    The ratio of the highest bound to itself is 1, and so is its power: only those of the lower
-    bounds are computed.
+    The computation is faster: the ratio of the highest bound to itself is 1, and so is its power:
+    only those of the lower bounds are computed.
     """
     moved_per_s = constants.memory_share * bytes_per_s
     compute_s = work.flops / (constants.compute_share * flops_per_s)

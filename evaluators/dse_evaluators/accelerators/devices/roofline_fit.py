@@ -91,7 +91,7 @@ class MeasuredGemms:
         return found.total_s
 
     def sheet_roofs(self) -> tuple[Floats, Floats]:
-        """Return each GEMM's seconds at peak compute rate, and at the data sheet's bandwidth."""
+        """Return each GEMM's seconds at the data sheet's compute rate, and at its bandwidth."""
         work = self.work()
         rate = self.sheet.flops_per_s[RECIPES[self.format].rate]
         return work.flops / rate, work.moved_bytes / self.sheet.dram_bytes_per_s
@@ -173,7 +173,7 @@ def compute_held_out_errors(
 
     Args:
         parts: versions of one framework.
-        fold_of: function of a part that returns the fold of each GEMM, (p,).
+        fold_of: function of measured GEMMs that returns the fold of each, (p,).
         most: upper bounds, as for :func:`fit_constants`.
     """
     off = [np.full(len(part.m), np.nan) for part in parts]
@@ -206,7 +206,7 @@ def calibration_row(
 
 
 def group_versions(parts: Sequence[MeasuredGemms]) -> list[list[MeasuredGemms]]:
-    """Group measurements of one device and format by framework: a list of its versions each."""
+    """Group measurements of one device and format by framework, as lists of versions."""
     groups = defaultdict[tuple[str, str, str], list[MeasuredGemms]](list)
     for part in parts:
         groups[part.device, part.format, part.framework].append(part)

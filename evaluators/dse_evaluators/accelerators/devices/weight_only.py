@@ -28,7 +28,10 @@ FITS = Path(__file__).with_name("weight_only.fits.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightOnly:
-    """Roofline constants of vector and matrix-unit kernels for one weight width on one device."""
+    """Roofline constants of weight-only GEMM kernels for one weight width on one device.
+
+    A kernel runs on vector units or on matrix units.
+    """
 
     vector: RooflineConstants
     tiles: RooflineConstants
@@ -60,7 +63,10 @@ def rates_of(device: Device) -> PeakRates:
 
 
 def widened_times(work: KernelWork, kernels: WeightOnly, rates: PeakRates, rows: Floats) -> Times:
-    """Compute the times of GEMMs: up to ``VECTOR_ROWS`` rows on vector units, else matrix units."""
+    """Compute the times of weight-only GEMMs, on vector units for few rows, else matrix units.
+
+    The limit is ``VECTOR_ROWS`` rows.
+    """
     vector, tiles = (
         times(work, constants, flops_per_s=flops_per_s, bytes_per_s=rates.bytes_per_s)
         for constants, flops_per_s in (
@@ -113,7 +119,7 @@ def weight_only_of(device: str, width: int) -> WeightOnly:
 
 
 def without(device: str, width: int) -> WeightOnly:
-    """Return the constants of ``device`` as if it were not measured: medians over the others."""
+    """Return roofline constants for a device as if it were unmeasured: medians over the others."""
     return _of({name: fit for name, fit in _fits(width).items() if name != device}, own=False)
 
 

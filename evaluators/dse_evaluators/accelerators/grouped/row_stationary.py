@@ -115,7 +115,7 @@ class RowStationary(
         check_grouping(self._network, self._readings, values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute time and utilization of n designs, with a fault if a window exceeds the array."""
+        """Compute time and utilization of n designs; a window above the array is infeasible."""
         array = RowStationaryArray(**{name: self._readings.column(name, batch) for name in _SIZES})
         asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)

@@ -12,7 +12,10 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import ConvolutionS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStationaryArray:
-    """Sizes of n arrays; each processing element does one multiply-accumulate per cycle."""
+    """Sizes of n row-stationary arrays of processing elements, (n,).
+
+    Each processing element does one multiply-accumulate per cycle.
+    """
 
     rows: Floats  # (n,)
     cols: Floats  # (n,)

@@ -84,7 +84,7 @@ class _Bytes:
 
 
 def short_of_memory(step: TrainingStepCost) -> Mapping[int, Fault]:
-    """Return a fault for each design whose activations do not fit on chip and may not spill."""
+    """Return the designs whose activations neither fit on chip nor may spill, as infeasible."""
     needs, has = step.storage_bytes, step.capacity_bytes
     short = (needs > has) & ~step.spill & ~step.kinds["dram"]
     return infeasible(

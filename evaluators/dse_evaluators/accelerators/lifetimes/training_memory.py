@@ -119,7 +119,7 @@ class TrainingMemory(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
         self.declare(Readings({**_READINGS, "reversible_blocks": blocks}))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute energy and time of n designs, with a fault for each whose data does not fit."""
+        """Compute energy and time of n designs, with those whose data does not fit."""
         step = self._step(batch)
         return Metrics(columns=costs(step, self._dram_j), faults=short_of_memory(step))
 

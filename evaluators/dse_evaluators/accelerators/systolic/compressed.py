@@ -34,17 +34,17 @@ def kept_elements(elements: Floats, n_m: Floats) -> Floats:
 
 
 def inputs_per_row(n_m: Floats) -> Floats:
-    """Return M / N: an array row receives this many inputs per kept weight, and selects one."""
+    """Return M / N: inputs that an array row receives per kept weight, of which it selects one."""
     place = n_m.astype(np.intp)
     return _BLOCK[place] / _KEPT[place]
 
 
 def stored_bits(bits: Floats, n_m: Floats, sparsity: Floats) -> Floats:
-    """Return the mean bits to store or move one weight that the pattern keeps.
+    """Return the mean number of bits to store or move a weight that N:M pruning keeps.
 
-    These include ``log2 M`` bits for its index in the block. If a fraction ``sparsity`` of the kept
-    weights is zero, only nonzeros are stored, with one bitmap bit per weight, where that is
-    smaller.
+    The bits include ``log2 M`` for the weight's index in the block. If a fraction ``sparsity`` of
+    the kept weights is zero, only nonzeros are stored, with one bitmap bit per weight, where that
+    is smaller.
     """
     word = bits + np.log2(_BLOCK[n_m.astype(np.intp)])
     return np.minimum(word, (1.0 - sparsity) * word + 1.0)

@@ -18,14 +18,14 @@ SPLITS: tuple[Split, ...] = ("m", "n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreShare:
-    """Part of each layer that one core computes, and the number of cores with such a part."""
+    """Share of each layer that one core computes, and the number of cores with such a share."""
 
     product: LayerProducts
     cores: Floats  # (l, n) or (1,)
 
     @property
     def products(self) -> Floats:
-        """Number of GEMMs of the sizes in ``product`` that these cores compute together."""
+        """Number of GEMMs of the sizes in ``product`` that all these cores compute together."""
         return self.product.copies * self.cores
 
 

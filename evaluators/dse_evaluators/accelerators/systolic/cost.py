@@ -75,7 +75,7 @@ def charges(totals: Totals, knobs: Settings, technology: Technology, *, weighted
 def costs(
     charge: Charges, latency_s: Floats, voltage_v: Floats, technology: Technology
 ) -> dict[str, Floats]:
-    """Compute latency, energy by part, power and area, in SI units except area in mm2.
+    """Compute latency, energy by component, power and area; SI units except area in mm2.
 
     The chip's switching energy is proportional to the square of its voltage, its leakage power to
     the voltage (the dependence of the leakage current on it is ignored); DRAM has its own supply.
@@ -139,7 +139,7 @@ def _buffers(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
-    """Bits per cycle at each edge of the array; every field is (n,) or (1,)."""
+    """Bits per cycle at each edge of a systolic array; every field is (n,) or (1,)."""
 
     ifmap_bits: Floats
     filter_bits: Floats

@@ -32,11 +32,11 @@ def count_tiled_misses(
     passes: Floats,
     capacity: Floats,
 ) -> Floats:
-    """Count buffer misses when each tile is read ``passes`` times before the next one.
+    """Count buffer misses when each of several tiles is read ``passes`` times in turn.
 
-    All words are distinct. A tile larger than the buffer misses on every word. If tiles fit, the
-    buffer is flushed whenever it is full; the words of the tile that is being read at that time, as
-    far as they were read, miss again.
+    All words of the tiles are distinct. A tile larger than the buffer misses on every word. If
+    tiles fit, the buffer is flushed whenever it is full; the words of the tile that is being read
+    at that time, as far as they were read, miss again.
     """
     fit = np.ceil(capacity / np.minimum(tile, capacity))  # the tile that fills the buffer
     period = np.maximum(fit - 1.0, 1.0)

@@ -215,7 +215,7 @@ def _together(parts: list[_Done]) -> _Done:
 
 
 def at_once(schedule: Schedule, copies: Floats, knobs: Settings) -> Floats:
-    """Return the number of GEMMs of a layer that share the array at a time, in parts of it."""
+    """Return how many GEMMs of a layer share the array at a time, each on its own section."""
     room = np.minimum(np.floor(knobs.rows / schedule.down), np.floor(knobs.cols / schedule.across))
     return np.where(knobs.packed > 0, np.clip(room, 1.0, copies), 1.0)
 

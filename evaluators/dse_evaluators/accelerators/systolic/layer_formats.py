@@ -32,7 +32,7 @@ def has_layer_formats(batch: Batch) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatCombinations:
-    """Distinct combinations of weight formats in a batch.
+    """Distinct combinations of per-layer weight formats in a batch of designs.
 
     Attributes:
         texts: the format of each entry of the list, by combination.
@@ -93,7 +93,7 @@ class FormatCombinations:
     def widest(
         self, layers: Sequence[Layer], places: Sequence[int], activation: str, node_nm: float
     ) -> list[str]:
-        """Return, for each combination, the number format that needs the largest multiplier."""
+        """Return the format with the largest multiplier in each combination of layer formats."""
         areas = mac_areas_mm2(node_nm)[:, int(FORMAT_CODES[_element(activation).name])]
         used = {place for layer, place in zip(layers, places, strict=True) if layer.weighted}
         found = []

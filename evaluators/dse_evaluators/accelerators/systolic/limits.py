@@ -36,11 +36,10 @@ class _Limit(NamedTuple):
 def infeasible(
     knobs: Settings, size: int, *, smallest_buffer_bytes: float, weighted: bool
 ) -> dict[int, Fault]:
-    """Return a fault for each of ``size`` designs that violates a constraint, by design index.
+    """Return the first violated constraint of each infeasible design, by design index.
 
-    The fault names the first constraint violated. ``smallest_buffer_bytes`` is the minimum size of
-    every buffer, for arrays of any width. ``weighted``: the right-hand operands of all layers are
-    weights, not activations.
+    ``smallest_buffer_bytes`` is the minimum size of every buffer, for arrays of any width.
+    ``weighted`` states that the right-hand operands of all layers are weights, not activations.
     """
     faults: dict[int, Fault] = {}
     need = edges(knobs, weighted=weighted)

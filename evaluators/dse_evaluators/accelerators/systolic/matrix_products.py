@@ -99,7 +99,7 @@ class UniqueLayers:
         """Whether some layer consists of more than one GEMM, or has an activation on the right."""
 
     def with_scales(self, weight_format: str, activation_format: str) -> UniqueLayers:
-        """Return the layers with the scales of these number formats.
+        """Return the layers with the bits of the scales that two number formats need.
 
         Raises:
             EvaluationError: the blocks of a format do not fit a layer.
@@ -107,7 +107,7 @@ class UniqueLayers:
         return self.with_scale_bits(ScaleBits.of(self.layers, weight_format, activation_format))
 
     def with_scale_bits(self, scales: ScaleBits | None) -> UniqueLayers:
-        """Return the layers with these bits of scales.
+        """Return the layers with given bits of scales.
 
         Args:
             scales: the bits for each layer.

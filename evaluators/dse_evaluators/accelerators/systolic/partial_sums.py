@@ -37,7 +37,7 @@ def partial_sums(
 ) -> PartialSums:
     """Compute the bytes of final and partial sums that pass through each memory.
 
-    A fold is the part of a GEMM that the array computes at a time. Partial sums are kept in the
+    A fold is the block of a GEMM that the array computes at a time. Partial sums are kept in the
     first memory that holds those of one column of folds: accumulators, half of the output buffer,
     DRAM.
     """
@@ -75,8 +75,8 @@ class Words:
 def words(knobs: Settings, scales: ScaleBits | None = None) -> Words:
     """Return the bytes per input, per weight and per partial sum in n designs.
 
-    Pruned weights share the scales of the weights that are kept, so that each of these carries
-    more of them.
+    Pruned weights share the scales of the weights that are kept, so that each kept weight carries
+    more scale bits.
     """
     weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
     inputs = word_bits(knobs.activation_format)
@@ -116,9 +116,9 @@ def right_bytes(
 def first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
     """Return the bytes that DRAM must deliver before the array can start on a GEMM.
 
-    These are the first tile of the stationary operand, and the first words of the other operand
-    along one edge of the array. If outputs are stationary, they are the first words of both
-    operands.
+    The bytes are those of the first tile of the stationary operand, and the first words of the
+    other operand along one edge of the array. If outputs are stationary, they are the first words
+    of both operands.
     """
     down = np.minimum(knobs.rows, schedule.down)
     across = np.minimum(knobs.cols, schedule.across)

@@ -188,7 +188,7 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
         )
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute time, energy, area and traffic of n designs, with a fault if infeasible."""
+        """Compute time, energy, area and traffic of n designs, with the infeasible ones."""
         if has_layer_formats(batch):
             return self._evaluate_layer_formats(batch)
         if not self._has_scales(batch):
@@ -205,7 +205,7 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
     def weight_names(self) -> tuple[str, ...]:
         """Names of the weights that a list of weight formats has entries for, in order.
 
-        It is empty where they are not known before a study runs.
+        The list is empty where the names are not known before a study runs.
         """
         return self._workload.entries.names if self._workload.is_known else ()
 

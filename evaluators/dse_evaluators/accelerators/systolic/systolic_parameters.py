@@ -136,7 +136,7 @@ class Settings:
 
 
 def settings(batch: Batch, fixed: Mapping[str, Value]) -> Settings:
-    """Return all parameters of a batch; those in ``fixed`` have that value in every design.
+    """Return all parameters of n designs; those in ``fixed`` have one value for all designs.
 
     Raises:
         EvaluationError: a categorical value is not among those that its parameter takes.
@@ -161,5 +161,5 @@ _READINGS = Readings(KNOBS)
 
 
 def word_bits(format_codes: Floats) -> Floats:
-    """Return the bits per number of the formats with these codes."""
+    """Return the bits per number of number formats, given by their codes."""
     return _BITS[format_codes.astype(np.intp)]

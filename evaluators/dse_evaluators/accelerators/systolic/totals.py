@@ -11,13 +11,13 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferTraffic:
-    """Bytes read from a buffer and written to it, by the array and by DRAM transfers."""
+    """Bytes read from an on-chip buffer and written to it, by the array and by DRAM transfers."""
 
     read_bytes: Floats = field(default_factory=lambda: np.zeros(1))  # (n,)
     written_bytes: Floats = field(default_factory=lambda: np.zeros(1))  # (n,)
 
     def plus(self, other: BufferTraffic) -> BufferTraffic:
-        """Return the sum of this traffic and another."""
+        """Return the sum of two buffers' traffic."""
         return BufferTraffic(
             read_bytes=self.read_bytes + other.read_bytes,
             written_bytes=self.written_bytes + other.written_bytes,
@@ -34,7 +34,7 @@ class Buffers:
     accumulator: BufferTraffic = field(default_factory=BufferTraffic)
 
     def plus(self, other: Buffers) -> Buffers:
-        """Return the sum of both traffics for each buffer."""
+        """Return the sum of two traffics for each buffer."""
         return Buffers(
             ifmap=self.ifmap.plus(other.ifmap),
             filter=self.filter.plus(other.filter),

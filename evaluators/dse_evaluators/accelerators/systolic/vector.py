@@ -20,27 +20,27 @@ from dse_evaluators.accelerators.technology import (
 
 
 def absent(knobs: Settings) -> bool:
-    """Return whether the designs have no vector unit: lanes are fixed at 0 for all of them."""
+    """Return whether no design has a vector unit: lanes are fixed at 0."""
     return len(knobs.vector_lanes) == 1 and not knobs.vector_lanes.any()
 
 
 def vector_cycles(outputs: Floats, knobs: Settings) -> Floats:
-    """Return the cycles of all vector operations on this number of outputs; 0 without lanes."""
+    """Return the cycles of vector operations on a number of outputs; 0 without lanes."""
     lanes = np.where(knobs.vector_lanes > 0, knobs.vector_lanes, np.inf)
     return np.ceil(outputs * knobs.vector_ops / lanes)
 
 
 def busy_cycles(array: Floats, vector: Floats, knobs: Settings) -> Floats:
-    """Return the cycles that the array and the vector unit take together.
+    """Return the cycles in which the array and the vector unit are busy.
 
-    This is the maximum of both if the vector unit works in parallel with the array
+    The cycles are the maximum of both if the vector unit works in parallel with the array
     (``vector_hidden``), otherwise their sum.
     """
     return np.where(knobs.vector_hidden > 0, np.maximum(array, vector), array + vector)
 
 
 def holds_up(array: Floats, vector: Floats) -> Mask:
-    """Return a mask of layers and designs whose vector unit takes longer than the array."""
+    """Return a mask of layers and designs whose vector unit takes longer than the array, (l, n)."""
     return vector > array
 
 
@@ -51,6 +51,6 @@ def lane_energy_j(node_nm: float) -> float:
 
 
 def lane_area_mm2(node_nm: float) -> float:
-    """Return the area of one lane at a node in mm2; logic area scales as SRAM area does."""
+    """Return the area of one vector lane at a node in mm2; logic area scales as SRAM area does."""
     at_reference = FP32_MULTIPLY.area_mm2 + FP32_ADD.area_mm2
     return at_reference * float((node_nm / REFERENCE_NM) ** SRAM_AREA_MM2.node)

@@ -16,7 +16,7 @@ BOTTLENECKS = ("compute", "vector", "dram")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Stall cycles, and cycles bound by DRAM or by the vector unit; every field is (n,).
+    """Cycles in which a systolic array stalls, or is bound by DRAM or vector unit, (n,).
 
     All fields are sums over the layers of a workload, for n designs.
     """

@@ -36,7 +36,7 @@ class Alike:
 
 
 def alike(columns: Sequence[Floats]) -> Alike:
-    """Group the designs that have equal values in all of these columns, each (n,)."""
+    """Group the designs that have equal values in all given columns, each (n,)."""
     place = np.zeros(len(columns[0]), dtype=np.intp)
     for column in columns:
         values, code = np.unique(column, return_inverse=True)

@@ -143,7 +143,7 @@ class ArrayWork:
 class BlockWork:
     """Array cycles and buffer traffic of a chain, by number of samples and array side.
 
-    They are computed once for designs that agree in both.
+    The work is computed once for designs that agree in both.
     """
 
     def __init__(self, chain: Sequence[ConvolutionBlock]) -> None:

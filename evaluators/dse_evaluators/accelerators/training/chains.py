@@ -15,11 +15,11 @@ from dse_evaluators.readings import look_up_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conv:
-    """Square convolution on square images of ``side``, padded so that only the stride shrinks them.
+    """Square convolution on square images, whose padding preserves their size but for the stride.
 
-    ``reads`` and ``writes`` are ids of its sets of input and output channels. Convolutions with the
-    same id share these channels, as those whose outputs are summed in a residual stage do; id 0 is
-    the network's input.
+    ``side`` is the width of the images; ``reads`` and ``writes`` are ids of its sets of input and
+    output channels. Convolutions with the same id share these channels, as those whose outputs are
+    summed in a residual stage do; id 0 is the network's input.
     """
 
     side: int

@@ -83,8 +83,8 @@ class _Laid:
 class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
     """Training step of a pruned network: forward pass, gradients of inputs and of weights.
 
-    ``parted_share`` is the fraction of cycles in which FlexSA's parts do not work as one array,
-    ``macs_kept`` the fraction of multiplications left after pruning.
+    ``parted_share`` is the fraction of cycles in which FlexSA's sub-arrays do not work as one
+    array, ``macs_kept`` the fraction of multiplications left after pruning.
 
     In each GEMM, the smallest of the three matrices stays in half of the buffer, while the others
     are moved to or from DRAM once. If the smallest is too large for that, one part of it is kept at
@@ -141,7 +141,7 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
         self._prices = OperationCosts(self.node_nm, self.dram)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute time, traffic, energy and area of n designs, with a fault if infeasible."""
+        """Compute time, traffic, energy and area of n designs, with the infeasible ones."""
         knobs, faults = sound(self._readings, self._readings.columns(batch))
         faults = {**_small_buffers(knobs), **faults}
         columns = {name: np.empty(len(batch)) for name in self.provides}

@@ -138,15 +138,15 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
                 raise SpecError(f"{name} cannot be {max(map(float, places)):g}", hint=hint)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Compute time, traffic and energy of n designs, with a fault for values out of range."""
+        """Compute time, traffic and energy of n designs; values out of range are infeasible."""
         knobs, faults = sound(self._readings, self._readings.columns(batch))
         moved = traffic(self._prints, _plan(knobs, _starts(batch, self.blocks)))
         return Metrics(columns=self._columns(knobs, moved), faults=faults)
 
     def best(self, batch: Batch) -> list[Cuts]:
-        """Find, for each design, the cuts between blocks with the least DRAM traffic.
+        """Find, for each design, the partition of the blocks into groups with least DRAM traffic.
 
-        The cuts that the design itself has are ignored.
+        The partition that the design itself states is ignored.
         """
         groups = every_group(self.blocks)
         rows = np.arange(len(groups))

@@ -117,7 +117,7 @@ def _sub_batches(prints: Footprints, plan: SerializationPlan, starts: Mask) -> F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuts:
-    """Blocks at which new groups begin, 1 to b - 1, ascending, and the total cost of all groups."""
+    """Partition of a chain of blocks into groups: where groups begin, and the total cost."""
 
     places: tuple[int, ...]
     cost: float

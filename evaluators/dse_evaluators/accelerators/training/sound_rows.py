@@ -15,10 +15,10 @@ from dse_evaluators.reading_table import NumberInput, Readings, number_of
 def sound(
     readings: Readings, columns: Mapping[str, Floats]
 ) -> tuple[dict[str, Floats], dict[int, Fault]]:
-    """Replace the inputs of designs with a value out of range by defaults, so that all can run.
+    """Replace inputs out of range by defaults, and return the designs that had any.
 
-    Returns the columns of inputs, and the faults of the invalid designs by index. All designs can
-    then be evaluated together.
+    The columns of inputs are returned with the reasons of the invalid designs by index, so that all
+    designs can be evaluated together.
 
     Args:
         readings: the evaluator's declared inputs with their ranges; each must have a default.

@@ -62,7 +62,7 @@ class SplitArrayCost:
 
 
 def run(products: TrainingProducts, arrays: Arrays) -> SplitArrayCost:
-    """Compute the cycles and buffer traffic of GEMMs, each divided among the groups of arrays.
+    """Compute the cycles and buffer traffic of GEMMs divided among groups of arrays.
 
     Groups divide the rows m, each with its own copy of a tile; or, in weight gradients, the samples
     summed over in k, each with its own partial sums, which are read and added at the end.

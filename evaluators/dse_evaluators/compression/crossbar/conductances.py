@@ -17,19 +17,19 @@ _CLIP = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """Cells that store a weight as the difference of two conductances.
+    """Memory cells of a crossbar that store a weight as the difference of two conductances.
 
     Attributes:
         levels: distinct values of a weight, evenly spaced from minus to plus the largest absolute
             weight of the layer; 0 for any value between.
-        noise: standard deviation of a stored weight, relative to that largest one.
+        noise: standard deviation of a stored weight, relative to the largest absolute weight.
     """
 
     levels: int
     noise: float
 
     def store(self, weight: Tensor, chance: torch.Generator) -> Tensor:
-        """Return the weight that a crossbar has after it was programmed, of the same shape."""
+        """Return a weight tensor as a crossbar has it after programming, of the same shape."""
         top = weight.abs().max()
         stored = weight
         if self.levels and top > 0:
@@ -41,7 +41,7 @@ class Cells:
 
 
 class NoisyConductances:
-    """Weight that is stored anew, with other noise, in each step of the training.
+    """Weight tensor that is programmed into cells anew, with other noise, in each training step.
 
     Weights are clipped, since noise is relative to the largest one.
 

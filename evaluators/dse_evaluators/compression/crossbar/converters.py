@@ -18,7 +18,7 @@ _OF_CONVOLUTION = ("stride", "padding", "dilation", "groups")
 
 
 class Converters(TorchFunctionMode):
-    """Linear layers and convolutions whose column sums are converted, within a ``with`` block.
+    """Analog-to-digital converters of a crossbar's column sums, active within a ``with`` block.
 
     A crossbar adds up the products of at most ``rows`` inputs; a layer with more inputs has several
     crossbars, whose sums are converted one by one and then added. A converter has 2^``bits`` evenly
@@ -38,7 +38,10 @@ class Converters(TorchFunctionMode):
         self.conversions = 0
 
     def watch(self, weights: Iterable[Tensor]) -> None:
-        """Convert the sums of the layers that have these weights from now on, and of no others."""
+        """Convert the column sums of the layers with the given weights from now on.
+
+        Other layers are computed without conversion.
+        """
         self._watched = {_fingerprint(one) for one in weights}
         self._seen = set()
 

@@ -29,7 +29,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossbars:
-    """Crossbars of some layers of a network, and the training for them.
+    """Crossbars on which some layers of a network run, and the settings of a training for them.
 
     Attributes:
         layers: names of the layers' weights.
@@ -51,7 +51,7 @@ class Crossbars:
 
 
 def measure_on_crossbars(model: ModelRef, crossbars: Crossbars, split: Split, draws: Ints) -> Found:
-    """Return the quality of a network on crossbars, and the number of conversions.
+    """Return the quality of a network on noisy crossbars, and the number of conversions.
 
     Args:
         model: the network.

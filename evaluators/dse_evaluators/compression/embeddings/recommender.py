@@ -93,7 +93,7 @@ class Recommender:
 def init_recommender(widths: Widths, chance: torch.Generator) -> Recommender:
     """Return an untrained recommender, whose initial embeddings have equal variance.
 
-    This holds with one table per feature as with the product of two.
+    The variance is the same with one table per feature as with a product of two tables.
     """
 
     def drawn(shape: Sequence[int], size: float) -> Tensor:

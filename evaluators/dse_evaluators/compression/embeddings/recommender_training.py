@@ -28,7 +28,7 @@ OPTIMIZERS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MletTraining:
-    """Settings of one training; all of them are part of the cache key of its result."""
+    """Settings of one training of a recommender, which identify its cached result."""
 
     embedding: int
     inner: int  # inner dimension; 0: one table for each field
@@ -51,7 +51,7 @@ class Reading:
 
 
 def widths_of(embedding: int, inner: int) -> Widths:
-    """Return the dimensions of the recommender for the MovieLens ratings."""
+    """Return the dimensions of a recommender for the MovieLens ratings."""
     known = _load_ratings()
     return Widths(
         categories=tuple(known.rows.values()),

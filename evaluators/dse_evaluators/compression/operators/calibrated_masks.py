@@ -20,7 +20,7 @@ _COLUMNS = 128  # the paper's block of columns that share one selection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparsityPattern:
-    """Weights that pruning keeps: a fraction of all, or ``kept`` of every ``of`` inputs.
+    """Pattern of the weights that pruning keeps: a fraction, or ``kept`` of every ``of`` inputs.
 
     Args:
         density: fraction of the weights that is kept, where ``of`` is 0.
@@ -65,7 +65,10 @@ class SparsityPattern:
         return _largest(groups, kept).reshape(scores.shape)
 
     def select_columns(self, scores: Floats) -> Mask:
-        """Return the mask of the largest scores of some columns of a layer, (columns, outputs)."""
+        """Return the mask of the weights to keep in some columns, by largest score.
+
+        The mask has shape (columns, outputs).
+        """
         if self.of:
             return _largest(scores.T, self.kept).T
         flat = scores.reshape(1, -1)
@@ -98,7 +101,7 @@ def wanda(weight: Single, inputs: Single, pattern: SparsityPattern) -> Single:
 
 
 def sparsegpt(weight: Single, inputs: Single, pattern: SparsityPattern) -> Single:
-    """Zero weights with small effect on the outputs, and compensate that in the kept weights.
+    """Zero the weights with the least effect on the outputs, and adapt the kept weights.
 
     Args:
         weight: weights of the layer, (outputs, ...).
@@ -129,7 +132,7 @@ def sparsegpt(weight: Single, inputs: Single, pattern: SparsityPattern) -> Singl
 
 
 class MaskSelection:
-    """Mask of SparseGPT, selected for some columns when the first of them is reached.
+    """Selection of SparseGPT's mask for a chunk of columns, made when its first one is reached.
 
     Args:
         pattern: weights that are kept.
@@ -149,7 +152,7 @@ class MaskSelection:
         return -(-AT_ONCE // self._pattern.columns) * self._pattern.columns
 
     def kept(self, place: int) -> Mask:
-        """Return which weights of a column stay, (outputs,)."""
+        """Return the mask of a column's weights that are kept, (outputs,)."""
         if place % self._pattern.columns == 0:
             now = slice(place, place + self._pattern.columns)
             scores = (self._left[now] / self._diagonal[now, None]) ** 2

@@ -18,7 +18,7 @@ def compensate_columns(
     *,
     at_once: int = AT_ONCE,
 ) -> None:
-    """Fix a layer's columns in order, and compensate each column's error in the later columns.
+    """Round a layer's columns in order; compensate each error in the columns that follow.
 
     Arrays are (inputs, outputs), so that a column of the layer is contiguous in memory.
 

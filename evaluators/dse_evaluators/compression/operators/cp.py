@@ -18,7 +18,7 @@ _RIDGE = 1e-9
 
 
 def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Record:
-    """Return the CP decomposition of a convolution, fitted by alternating least squares.
+    """Decompose a convolution by CP, fitted with alternating least squares.
 
     The result equals a sequence of two pointwise and two one-dimensional convolutions.
 

@@ -18,7 +18,7 @@ KIND = "dense"
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """Encoder that stores arrays in the number format of a text, such as ``int4:group=32``."""
+    """Encoder that stores arrays in one number format, such as ``int4:group=32``."""
 
     text: str
 
@@ -40,7 +40,7 @@ def axis_of(shape: tuple[int, ...]) -> Axis:
 
 
 def of_codes(form: Format, encoded: Encoded) -> Record:
-    """Return the record (stored form) of an array that is already quantized to codes."""
+    """Return the stored form (record) of an array that is already quantized to codes."""
     codes, sides = split(form, encoded)
     use: Use = "fp32" if form.grid.bits == 32 else "payload"
     return Record(
@@ -58,7 +58,7 @@ def read_record(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
-    """Return the bits of an encoded array: those of its codes, and of scales and codebooks."""
+    """Return the bits of an encoded array: of its codes, and of its scales and codebooks."""
     size = form.bits(encoded.shape, encoded.axis)
     table = np.frombuffer(form.pack(encoded), dtype=np.uint8)
     bits = np.unpackbits(table, count=size.total, bitorder="little")

@@ -24,7 +24,7 @@ from dse_evaluators.formats.names import format_of
 
 @dataclass(frozen=True, slots=True)
 class Gptq:
-    """GPTQ encoder: stores a layer in a format with a small output error.
+    """GPTQ encoder: rounds a layer to a number format so that its outputs change little.
 
     Size and decoding speed are those of plain rounding to the format. Scales are computed from the
     original weights; then columns are rounded in order, and each column's rounding error is
@@ -62,7 +62,7 @@ class Gptq:
     def encode_kept(
         self, weight: Single, inputs: Single, keep: SparsityPattern | Mask, places: MaskCode
     ) -> Record:
-        """Prune and encode in one pass, so that the kept weights compensate both errors.
+        """Prune and quantize in one pass; the kept weights compensate both errors.
 
         Args:
             weight: weights before pruning, (outputs, ...).

@@ -120,7 +120,7 @@ def _at_every_bit(bits: Loose, lengths: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True)
 class Entropy:
-    """Encoder that stores arrays in a format such as ``kmeans:4``, with Huffman-coded codes.
+    """Encoder that quantizes to a format such as ``kmeans:4`` and Huffman-codes the codes.
 
     With ``kmeans`` for kept weights and Huffman-coded gaps between them it is Deep Compression.
 

@@ -85,7 +85,7 @@ def smoothing(weight: Single, inputs: Single, strength: float = 0.5) -> Single:
 
 
 def smooth_layer(weight: Single, inputs: Single, store: Store, *, strength: float = 0.5) -> Record:
-    """Return the layer with the factors in its weights; its inputs must be divided by them.
+    """Encode a layer with smoothing factors in its weights; its inputs must be divided by them.
 
     Raises:
         EvaluationError: the inputs do not fit, or the strength is not in 0 to 1.

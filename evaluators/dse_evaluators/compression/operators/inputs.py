@@ -32,7 +32,7 @@ def check_inputs(
 def moments(
     inputs: Single,  # (n, inputs)
 ) -> Floats:
-    """Return the second moments: mean product of each pair of inputs, (inputs, inputs)."""
+    """Return the second moments of a layer's inputs: mean products of pairs, (inputs, inputs)."""
     wide = inputs.astype(np.float64)
     return wide.T @ wide / len(wide)
 
@@ -64,7 +64,10 @@ def output_error(
     given: Single,
     inputs: Single,  # (n, inputs)
 ) -> float:
-    """Return the mean squared error of a layer's outputs with weights ``given`` for ``wanted``."""
+    """Return the mean squared error of a layer's outputs with the weights ``given``.
+
+    The reference are the outputs with the weights ``wanted``.
+    """
     apart = wanted.astype(np.float64) - given
     outputs = inputs.astype(np.float64) @ apart.reshape(len(apart), -1).T
     return float((outputs**2).mean())

@@ -20,7 +20,7 @@ def round_kept(weight: Single, text: str, places: MaskCode) -> Record:
     """Round pruned weights to a format with the scales of their outputs or groups of inputs.
 
     Unlike ``SparseStore``, whose formats see the kept weights as one sequence, a channel or group
-    of the format is one of the layer.
+    of the format is a channel or group of the layer.
 
     Args:
         weight: pruned weights, (outputs, ...); zeros are not stored.
@@ -53,7 +53,7 @@ def of_kept_codes(form: Format, encoded: Encoded, places: Record, shape: tuple[i
 
 
 def codes_of(record: Record) -> tuple[Encoded, Mask]:
-    """Return the codes of a record as a whole table, 0 where no weight is stored, and the mask."""
+    """Return a record's codes as a complete table, 0 where no weight is stored, and the mask."""
     form = format_of(record.text)
     mask = mask_of(record.parts[0])
     codes = np.zeros(mask.shape, dtype=np.uint32)

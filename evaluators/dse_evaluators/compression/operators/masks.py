@@ -59,9 +59,9 @@ def gaps(mask: Mask) -> Record:
 
 
 def of_m(kept: int, of: int) -> MaskCode:
-    """Return an encoder of N:M masks, which stores the kept positions of every ``of`` weights.
+    """Return an encoder of N:M masks, which stores the kept positions of each group of M weights.
 
-    This is the layout that hardware reads.
+    The result is the layout that hardware reads.
 
     Source:
         Mishra et al., Accelerating Sparse Deep Neural Networks, 2021, section 3: two bits for
@@ -99,7 +99,7 @@ def smallest(mask: Mask) -> Record:
 
 
 def mask_of(record: Record) -> Mask:
-    """Return the mask that a record encodes."""
+    """Decode the pruning mask from its record."""
     return MASK_READERS[record.kind](record, ()) != 0
 
 

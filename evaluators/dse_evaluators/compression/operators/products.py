@@ -18,7 +18,7 @@ def product(
     shape: tuple[int, ...],
     store: Store,
 ) -> Record:
-    """Return the record (stored form) of a matrix that is the product of two encoded factors."""
+    """Return the record (stored form) of a matrix as the product of two encoded factors."""
     parts = tuple(store(np.ascontiguousarray(side, dtype=np.float32)) for side in (left, right))
     return Record(kind=KIND, shape=shape, parts=parts)
 

@@ -42,7 +42,7 @@ def n_of_m(
     kept: int,
     of: int,
 ) -> Single:
-    """Zero all but the ``kept`` largest weights of every ``of`` consecutive inputs.
+    """Zero all but the ``kept`` largest weights of every ``of`` consecutive inputs (N:M).
 
     Source:
         Mishra et al., Accelerating Sparse Deep Neural Networks, 2021, section 3 (2:4).
@@ -68,7 +68,9 @@ def blocks(
     density: float,
     block: tuple[int, int],
 ) -> Single:
-    """Zero all but the (outputs, inputs) blocks of weights with the largest sums of squares.
+    """Zero all but the blocks of weights with the largest sums of squares.
+
+    A block has the shape (outputs, inputs).
 
     Source:
         Narang et al., Block-Sparse Recurrent Neural Networks, 2017 (there by the maximum); the
@@ -87,7 +89,7 @@ def blocks(
 
 
 def check_blocks(shape: tuple[int, int], block: tuple[int, int]) -> None:
-    """Check that a table of this shape divides into whole blocks.
+    """Check that a table of the given shape divides into complete blocks.
 
     Raises:
         EvaluationError: the table does not divide into whole blocks.

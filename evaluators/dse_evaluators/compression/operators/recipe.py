@@ -32,7 +32,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContext:
-    """Input of a recipe's last operator: layer weights, calibration inputs and its argument."""
+    """Input of a recipe's last operator: weights, calibration inputs and the argument."""
 
     thinned: Thinned
     before: Single  # weights before the pruning operators
@@ -46,7 +46,7 @@ class OperatorContext:
 
     @property
     def places(self) -> masks.MaskCode | None:
-        """Encoder of the mask; None if no operator before it pruned."""
+        """Encoder of the pruning mask; ``None`` if no operator pruned before."""
         return self.thinned.places
 
     @property
@@ -61,7 +61,7 @@ class OperatorContext:
         return self.inputs
 
     def stored(self, values: Store) -> Record:
-        """Encode all weights or, after pruning, the kept weights and their positions; a record."""
+        """Encode all weights or, after pruning, the kept weights and their positions."""
         if self.places is None:
             return values(self.weight)
         return SparseStore(values, self.places)(self.weight)

@@ -16,7 +16,7 @@ def parts(step: str) -> tuple[str, str]:
 
 
 def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
-    """Return the parts of a recipe's text before and after a separator.
+    """Split a recipe's argument at a separator, and return both halves.
 
     Raises:
         SpecError: the text does not contain the separator exactly once.
@@ -28,7 +28,7 @@ def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
 
 
 def whole(text: str) -> int:
-    """Parse a number of a recipe as a non-negative integer.
+    """Parse a number in a recipe as a non-negative integer.
 
     Raises:
         SpecError: the text is not a non-negative integer.
@@ -39,7 +39,7 @@ def whole(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """Parse a text as a fraction of the weights, 0 to 1.
+    """Parse a text in a recipe as a fraction of the weights, 0 to 1.
 
     Raises:
         SpecError: the text is not a number from 0 to 1.

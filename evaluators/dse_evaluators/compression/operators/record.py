@@ -19,7 +19,7 @@ _USES: tuple[Use, ...] = ("payload", "metadata", "fp32")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageCost:
-    """Number of bits by purpose; together they are all bits of the serialized record."""
+    """Number of bits of a serialized record by purpose; together they are all its bits."""
 
     payload: int = 0  # codes of weights
     metadata: int = 0  # scales, codebooks, positions, code tables
@@ -49,7 +49,7 @@ class StorageCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Sequence of bits of a record for one purpose, padded to a full byte."""
+    """Sequence of bits that a record stores for one purpose, padded to a full byte."""
 
     use: Use
     bits: int
@@ -57,7 +57,7 @@ class Section:
 
     @staticmethod
     def of(use: Use, bits: Loose) -> Section:
-        """Return the section of a record that packs these bits for the given purpose."""
+        """Pack bits into a section of a record for the given purpose."""
         data = np.packbits(bits, bitorder="little").tobytes()
         return Section(use=use, bits=len(bits), data=data)
 
@@ -79,7 +79,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Compressed tensor; ``parts`` are the records of the tensors that it is composed of.
+    """Stored form of a compressed tensor, possibly composed of other records (``parts``).
 
     Invariants: the bytes decode to an equal record; their size is the total of :attr:`cost`.
     """
@@ -93,7 +93,7 @@ class Record:
 
     @property
     def cost(self) -> StorageCost:
-        """Number of bits of the record and of all its parts, by purpose."""
+        """Number of bits of the record and of the records in it, by purpose."""
         uses = dict.fromkeys(_USES, 0)
         for section in self.sections:
             uses[section.use] += section.bits
@@ -102,13 +102,13 @@ class Record:
         return sum((part.cost for part in self.parts), start=own)
 
     def to_bytes(self) -> bytes:
-        """Return the serialized record, including its parts."""
+        """Return the serialized record, including the records in it."""
         data = (section.data for section in self.sections)
         return b"".join((self._header(), *data, *(part.to_bytes() for part in self.parts)))
 
     @staticmethod
     def from_bytes(data: bytes) -> Record:
-        """Return the record that was serialized to these bytes.
+        """Return the record that was serialized to the given bytes.
 
         Raises:
             EvaluationError: there are too few bytes, or too many.

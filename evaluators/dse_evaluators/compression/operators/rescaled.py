@@ -18,10 +18,11 @@ def rescale_weights(
     factors: Single,  # (inputs,)
     store: Store,
 ) -> Record:
-    """Encode a layer's weights, multiplied by a factor per input channel, and the factors.
+    """Encode a layer's weights multiplied by a factor per input channel, and the factors.
 
     If the layer before can absorb the factors (a norm, or a linear layer without an activation in
-    between) they need no storage; here they are always stored, in single precision, and counted.
+    between) the factors need no storage; here they are always stored, in single precision, and
+    counted.
 
     Raises:
         EvaluationError: the factors are not positive, or there is not one for each input.
@@ -36,7 +37,7 @@ def rescale_weights(
 
 
 def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
-    """Decode the weights: those stored, divided by the stored factor of each input channel."""
+    """Decode weights that were stored multiplied by a factor per input channel."""
     larger, factors = parts
     table = larger.reshape(len(larger), -1)
     return (table / factors).astype(np.float32).reshape(record.shape)

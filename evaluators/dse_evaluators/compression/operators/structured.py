@@ -24,7 +24,7 @@ def strongest(
     multiple: int = 1,
     group: int = 1,
 ) -> Mask:
-    """Return the mask of the outputs with the largest norms, (outputs,), alone or in groups.
+    """Return the mask of a layer's outputs with the largest norms, (outputs,).
 
     Args:
         weight: weights of a layer.
@@ -58,10 +58,10 @@ def strongest(
 
 
 def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> Record:
-    """Encode only these outputs and inputs of a layer; it decodes with zeros elsewhere.
+    """Encode only some outputs and inputs of a layer; decoding fills the others with zeros.
 
-    The smaller tensor is stored as the only part of the record, and suffices for computation. The
-    masks are stored with one bit per output and input, so that the layer can be compared with the
+    The smaller tensor is the only record inside the record, and suffices for computation. The masks
+    are stored with one bit per output and input, so that the layer can be compared with the
     original.
 
     Args:
@@ -92,7 +92,7 @@ def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> R
 
 
 def chain(layers: Layers, keep: float, *, norm: Norm = 2) -> dict[str, tuple[Mask, Mask]]:
-    """Return the masks of kept outputs and inputs of layers that feed one another, in order.
+    """Return the masks of kept outputs and inputs for a chain of layers, in order.
 
     The last layer keeps all outputs. A layer with several inputs per filter (the first after
     flattening) loses all inputs of a removed filter.

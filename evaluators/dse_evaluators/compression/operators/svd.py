@@ -35,8 +35,8 @@ def plain(weight: Single, rank: int, store: Store = FP32) -> Record:
 def whiten_weights(weight: Single, inputs: Single, rank: int, store: Store = FP32) -> Record:
     """Encode weights as factors of low rank with the least output error on calibration inputs.
 
-    With second moments S S' of the inputs, it is the truncated SVD of W S times the inverse of S;
-    no other matrix of that rank has a smaller output error on these inputs.
+    With second moments S S' of the inputs, the result is the truncated SVD of W S times the inverse
+    of S; no other matrix of that rank has a smaller output error on these inputs.
 
     Source:
         Wang et al., SVD-LLM: Truncation-aware Singular Value Decomposition for Large Language
@@ -57,7 +57,7 @@ def factors(
     table: Floats,  # (outputs, inputs)
     rank: int,
 ) -> tuple[Floats, Floats]:
-    """Return both factors of the nearest matrix of this rank, by a truncated SVD."""
+    """Return the two factors of the nearest matrix of a given rank, by a truncated SVD."""
     left, values, right = np.linalg.svd(table, full_matrices=False)
     roots = np.sqrt(values[:rank])
     return left[:, :rank] * roots, roots[:, None] * right[:rank]
@@ -68,7 +68,7 @@ def whitened_factors(
     inputs: Single,  # (n, inputs)
     rank: int,
 ) -> tuple[Floats, Floats]:
-    """Return both factors of the matrix of this rank with the least output error on the inputs."""
+    """Return the two factors of the matrix of a given rank with the least output error."""
     strengths, axes = np.linalg.eigh(moments(inputs))
     roots = np.sqrt(np.clip(strengths, 0, None))
     used = roots > _NULL * roots[-1]

@@ -78,7 +78,7 @@ class TrainedRecipe:
 
 
 def trained_recipe(recipe: str) -> TrainedRecipe | None:
-    """Return the training that a recipe requests; ``None`` if it compresses each layer alone.
+    """Return the training that a recipe requests; ``None`` if layers are compressed separately.
 
     Raises:
         SpecError: the recipe is invalid.
@@ -93,7 +93,7 @@ def is_trained(recipe: str) -> bool:
 
 
 def training_of(recipes: Mapping[str, TrainedRecipe]) -> WeightTraining:
-    """Return the settings that the trained layers of a network share, by layer name.
+    """Return the settings that all trained layers of a network share.
 
     Raises:
         EvaluationError: two layers have different settings.

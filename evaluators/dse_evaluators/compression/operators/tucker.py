@@ -16,10 +16,10 @@ _ROUNDS = 20
 
 
 def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> Record:
-    """Decompose a convolution (Tucker-2) into a 1x1 convolution, a smaller core, another 1x1.
+    """Decompose a convolution by Tucker-2: a 1x1 convolution, a smaller core, a 1x1 convolution.
 
-    It is computed by higher-order orthogonal iteration from the leading singular vectors; the
-    spatial axes are not decomposed.
+    The factors are computed by higher-order orthogonal iteration from the leading singular vectors;
+    the spatial axes are not decomposed.
 
     Args:
         weight: weights of the convolution, (outputs, inputs, height, width).
@@ -57,7 +57,7 @@ def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
 
 
 def check_convolution(weight: Single) -> None:
-    """Check that these are the weights of a convolution.
+    """Check that weights are those of a convolution, with four axes.
 
     Raises:
         EvaluationError: they do not have four axes, are empty, or one is not finite.

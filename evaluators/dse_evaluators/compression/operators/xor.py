@@ -27,7 +27,7 @@ class Xor:
     """Encoder of ``planes`` signs per weight, exact for the weights that the mask keeps.
 
     Slices of ``spread`` signs are each generated from ``seed_bits`` bits by a random matrix over
-    GF(2). The bits are solved for so that as many kept signs as possible are right; the others are
+    GF(2). The bits are solved so that as many kept signs as possible are right; the others are
     corrected (patched), and the positions of these patches are stored. A sign thus costs seed_bits
     / spread bits plus its share of the patches; that ratio is close to the fraction of kept
     weights. A weight is the sum over the planes of its sign times the plane's scale.

@@ -23,7 +23,7 @@ from dse_evaluators.workloads.workload import Parameters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """Network that quantization-aware training trains.
+    """Network that is trained with quantization in its forward pass.
 
     Attributes:
         workload: runs the network.
@@ -39,7 +39,7 @@ class Network:
 
 
 def train_network(network: Network, training: WeightTraining) -> dict[str, Single]:
-    """Train the rounded weights, and all parameters that no recipe names, together.
+    """Train the rounded weights of a network together with all parameters that have no recipe.
 
     Updates are those of Adam. Memory holds four copies of what is trained, and the activations of
     one batch.

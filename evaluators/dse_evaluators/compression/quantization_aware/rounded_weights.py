@@ -23,13 +23,13 @@ _LEAST_STEP = 1e-8
 
 
 class RoundedWeight(Protocol):
-    """Weight of a layer during training: its trained tensors, and its value in the forward pass."""
+    """Weight tensor of a layer during quantization-aware training."""
 
     learnt: dict[str, Tensor]
     """Tensors that are trained, by name: ``weight`` and, for LSQ, ``step``."""
 
     def value(self) -> Tensor:
-        """Return the rounded weight, with gradients for the tensors that are trained."""
+        """Return the rounded weight for the forward pass, differentiable for training."""
         ...
 
     def settle(self) -> None:
@@ -37,12 +37,12 @@ class RoundedWeight(Protocol):
         ...
 
     def record(self) -> Record:
-        """Return the weight as it is stored; it decodes to :meth:`value`."""
+        """Return the weight in its stored form, which decodes to :meth:`value`."""
         ...
 
 
 def round_weight(recipe: TrainedRecipe, weight: Single) -> RoundedWeight:
-    """Return a weight with rounding in its forward pass, as it is before the training.
+    """Return a layer's weight with rounding in its forward pass, before any training.
 
     Args:
         recipe: operator and format.
@@ -73,7 +73,7 @@ class StraightThrough:
         return torch.from_numpy(rounded) + (weight - weight.detach())
 
     def settle(self) -> None:
-        """Leave the weights as they are: every number has a nearest one of the format."""
+        """Leave the weights unchanged: every number can be rounded to the format."""
 
     def record(self) -> Record:
         return dense.Dense(self._form.name)(self.learnt["weight"].detach().numpy())

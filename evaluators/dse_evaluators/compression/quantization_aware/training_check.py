@@ -16,7 +16,7 @@ def check_training(model: ModelRef, recipes: Iterable[str]) -> None:
 
     Args:
         model: name of a built-in model, or a model of the user.
-        recipes: recipes of its layers.
+        recipes: recipes of the model's layers.
     """
     text = next((one for one in recipes if is_trained(one)), None)
     if text is None:
@@ -31,7 +31,7 @@ def check_training(model: ModelRef, recipes: Iterable[str]) -> None:
 
 
 def check_trainable(model: ModelRef, what: str, mend: str = "") -> None:
-    """Raise SpecError if PyTorch does not run a model with gradients.
+    """Raise SpecError unless PyTorch runs the model with gradients, as training requires.
 
     Args:
         model: name of a built-in model, or a model of the user.
@@ -53,7 +53,7 @@ def check_trainable(model: ModelRef, what: str, mend: str = "") -> None:
 
 
 def refuse_training(recipes: Iterable[str], evaluator: str) -> None:
-    """Raise SpecError if a recipe trains the weights, for an evaluator that runs no model.
+    """Raise SpecError if a recipe trains weights, for an evaluator that cannot train.
 
     Args:
         recipes: recipes of a model's layers.

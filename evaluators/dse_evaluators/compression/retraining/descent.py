@@ -17,7 +17,7 @@ BATCH = 32
 
 
 class Lesson(NamedTuple):
-    """Training batch: images, their labels, and the teacher's logits for them."""
+    """Training batch: images, their labels, and the logits of the uncompressed teacher network."""
 
     images: Tensor  # (n, 1, height, width)
     labels: Tensor  # (n,)

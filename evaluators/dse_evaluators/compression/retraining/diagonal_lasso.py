@@ -35,10 +35,10 @@ _LASSO_SHARE = 0.5  # of the updates; after it the weakest diagonals are removed
 
 @dataclass(frozen=True, slots=True)
 class Diagonals:
-    """Diagonals of a layer packed into ciphertexts.
+    """Diagonals of a layer's weights as packed into ciphertexts for homomorphic encryption.
 
     ``labels`` are those of :func:`.label_diagonals`, (filters, channels); ``rotations`` counts the
-    diagonals that need one, including those without weights.
+    diagonals that need a rotation, including those without weights.
     """
 
     labels: Tensor
@@ -62,7 +62,10 @@ class Diagonals:
         return torch.zeros(count).index_add_(0, self.labels.flatten(), squares.flatten()).sqrt()
 
     def scale(self, weight: Tensor, factors: Tensor) -> Tensor:
-        """Return the weights times the factor of their diagonal, (d,); distance 0 stays."""
+        """Return the weights, each multiplied by the factor of its diagonal, (d,).
+
+        Weights on diagonals that need no rotation (distance 0) are unchanged.
+        """
         factors = factors.clone()
         factors[:: self.held] = 1.0
         spread = factors[self.labels]
@@ -81,10 +84,10 @@ class Diagonals:
 def diagonal_lasso(material: Material, knobs: Knobs) -> Trained:
     """Train with a group lasso on diagonals, remove the weakest of each layer, train the others.
 
-    The penalty's coefficient makes it ``penalty`` of the sum of itself and the loss of a network
-    that guesses: that of the trained network is too small to weigh anything. Its proximal step
-    reduces the norm of each diagonal after each update. The first and the last layer are left
-    whole: they are small, and most sensitive.
+    The penalty's coefficient is such that the penalty is the share ``penalty`` of its sum with the
+    loss of a network that guesses; the loss of the trained network would be too small. A proximal
+    step reduces the norm of each diagonal after each update. The first and the last layer are not
+    pruned, because they are small and most sensitive.
 
     Source:
         Jeon et al., Artemis: HE-Aware Training for Efficient Privacy-Preserving Machine Learning,

@@ -66,7 +66,7 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
 
 
 def penalty_weight(share: float, loss: float, groups: float) -> float:
-    """Return the coefficient of the group lasso that makes it ``share`` of the initial loss.
+    """Return the coefficient with which a group lasso is ``share`` of the initial loss.
 
     Source:
         Lym et al., 2019, the code: ratio CE / (P (1 - ratio)), both at the first update.
@@ -166,7 +166,7 @@ def _spans(epochs: int, interval: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ChannelMasks:
-    """Masks of the outputs that remain in each layer, relative to the original network.
+    """Masks of the output channels that remain in each layer of a pruned network.
 
     ``inputs`` is the number of inputs of the first layer.
     """
@@ -176,7 +176,7 @@ class ChannelMasks:
 
     @staticmethod
     def everything(affines: Affines) -> ChannelMasks:
-        """Return the masks of a network of which no channel has been removed."""
+        """Return the masks of a network from which no channel was removed."""
         every = tuple(torch.ones(len(affine.weight), dtype=torch.bool) for affine in affines)
         return ChannelMasks(every, affines[0].weight.shape[1])
 
@@ -184,7 +184,7 @@ class ChannelMasks:
 def narrower(
     affines: Affines, kept: ChannelMasks, threshold: float
 ) -> tuple[Affines, ChannelMasks]:
-    """Return the network without channels of small weights, and masks of those that remain.
+    """Remove channels of small weights from a network; return it with the remaining masks.
 
     A channel is removed if all weights of its filter, or all weights that read it, are below
     ``threshold`` in magnitude; a layer keeps at least its strongest channel. A filter of zeros

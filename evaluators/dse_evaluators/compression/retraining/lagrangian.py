@@ -29,7 +29,7 @@ _FINISH_SHARE = 0.25  # of the updates, for the final training of the kept weigh
 
 
 def mu_schedule(start: float, multiplier: float, steps: int) -> list[float]:
-    """Return the penalty parameter mu of the augmented Lagrangian in each step.
+    """Return the penalty parameter mu of the augmented Lagrangian in each step, (steps,).
 
     Source:
         Joseph et al., A Programmable Approach to Neural Network Compression, 2020 (Condensa), and
@@ -72,7 +72,7 @@ def l_c(material: Material, knobs: Knobs) -> Trained:
 
 
 class Pair:
-    """Weights w, their pruned copy theta, and the Lagrange multipliers lambda."""
+    """Weights w, the pruned copy theta, and the Lagrange multipliers lambda."""
 
     def __init__(self, weights: Sequence[Tensor], density: float) -> None:
         self.cut = project_weights(list(weights), density)

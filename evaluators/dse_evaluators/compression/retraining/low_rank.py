@@ -44,12 +44,12 @@ def factor_weights(weight: Single, density: float, factoring: str, store: Store 
 
 
 def is_cut(place: int, layers: int) -> bool:
-    """Return whether the rank of a layer is reduced; the first and the last layer are not."""
+    """Return whether a layer's rank is reduced; the first and the last layer keep their rank."""
     return 0 < place < layers - 1
 
 
 def low_rank(material: Material, knobs: Knobs) -> Trained:
-    """Reduce the ranks of the trained network's layers, without retraining."""
+    """Reduce the ranks of the trained network's layers once, without retraining."""
     return Trained.dense(frozen(_cut(material.whole, knobs)), material, 0)
 
 
@@ -107,7 +107,7 @@ def factors(material: Material, knobs: Knobs) -> Trained:
 
 
 def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-    """Return the weights that two factors, or a Tucker-2 core and two factors, represent."""
+    """Return the weights that low-rank factors (or a Tucker-2 core and factors) represent."""
     if len(parts) == 2:
         return (parts[0] @ parts[1]).reshape(*shape)
     core, out, into = parts
@@ -140,7 +140,7 @@ def _count_weights(material: Material, knobs: Knobs) -> Floats:
 
 
 def ranks_of(shape: Shape, density: float, factoring: str) -> tuple[int, ...]:
-    """Return one rank for two factors, or two for the Tucker-2 of a convolution, at least 1 each.
+    """Return the ranks of a layer's factors: one for two factors, two for Tucker-2.
 
     Args:
         shape: shape of the weights, (outputs, inputs, ...).
@@ -158,7 +158,7 @@ def ranks_of(shape: Shape, density: float, factoring: str) -> tuple[int, ...]:
 
 
 def factored_weights(shape: Shape, density: float, factoring: str) -> int:
-    """Return the number of weights in the factors."""
+    """Return the number of weights in a layer's low-rank factors."""
     outputs, inputs = shape[0], math.prod(shape[1:])
     ranks = ranks_of(shape, density, factoring)
     if len(ranks) == 1:

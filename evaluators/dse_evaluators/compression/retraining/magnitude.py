@@ -29,7 +29,7 @@ def project_weights(weights: list[Tensor], density: float) -> list[Tensor]:
 
 
 def cut(affines: Affines, density: float) -> Affines:
-    """Return the network with only the largest weights, over all layers; biases are unchanged."""
+    """Return a network with only its largest weights, over all layers; biases are unchanged."""
     thin = project_weights([affine.weight for affine in affines], density)
     return tuple(
         LayerWeights(weight, affine.bias) for weight, affine in zip(thin, affines, strict=True)
@@ -75,7 +75,7 @@ def gradual(material: Material, knobs: Knobs) -> Trained:
 def cubic_density(density: float, progress: float) -> float:
     """Return the fraction of weights kept at a fraction ``progress`` of a pruning schedule.
 
-    It falls from 1 to ``density`` as a cubic polynomial.
+    The fraction falls from 1 to ``density`` as a cubic polynomial.
 
     Source:
         Zhu, Gupta, To Prune, or Not to Prune, 2017, eq. 1.

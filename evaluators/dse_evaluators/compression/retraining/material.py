@@ -43,9 +43,9 @@ COPIES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictures:
-    """Training, search and test images; ``shared`` returns the workload's trained weights.
+    """Training, search and test images of a model, and its shipped weights, if any.
 
-    A model without shared weights is trained here.
+    ``shared`` returns the weights; a model without them is trained.
     """
 
     train: ImageDataset
@@ -87,7 +87,7 @@ _PICTURES: Mapping[str, Callable[[], Pictures]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Trained network and data for a retraining method; ``name`` is their key in the cache."""
+    """Trained network and data for a retraining method; ``name`` identifies both in the cache."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -116,7 +116,7 @@ class Lot:
 def material(circumstances: Circumstances, seed: int) -> Material:
     """Return the uncompressed network with its data; the network is trained if not cached.
 
-    With the default conditions the network is that which the workload provides, if any, for every
+    With the default conditions, the network that the workload provides, if any, is used for every
     seed.
 
     Raises:

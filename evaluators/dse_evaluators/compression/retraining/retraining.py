@@ -49,7 +49,7 @@ QUALITIES = tuple(sorted(METRICS.keys() - {"size", "inference_flops", "training_
 class Retraining:
     """Compression and retraining of a trained network, measured on held-out images.
 
-    Knobs in ``knobs`` are fixed; the others are read from the design, or keep their defaults. A
+    Settings in ``knobs`` are fixed; the others are read from the design, or keep their defaults. A
     mismatch is the fraction of images that the compressed and the uncompressed network classify
     differently; ``tail_mismatch`` is that of the last five classes, ``head_mismatch`` that of the
     others. ``size`` is that of the stored network; ``inference_flops`` are operations per image if
@@ -113,7 +113,7 @@ class Retraining:
         return one_by_one(batch, METRICS, self._measure_design)
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")

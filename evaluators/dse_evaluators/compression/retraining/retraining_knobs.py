@@ -98,10 +98,10 @@ KNOBS: tuple[str, ...] = tuple(field.name for field in fields(Knobs))
 
 
 def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
-    """Return the compression settings (knobs) of a design; those in ``fixed`` take precedence.
+    """Return the compression settings of a design; values in ``fixed`` take precedence.
 
-    Knobs that the method does not read keep their defaults, so that equal networks have equal
-    knobs.
+    Settings that the method does not read keep their defaults, so that equal networks have equal
+    settings.
 
     Raises:
         SpecError: the design sets a knob that its method does not read, a knob is unknown, or a

@@ -46,7 +46,7 @@ def course_of(material: Material, knobs: Knobs) -> LearningRateSchedule:
 
 
 def teaching_of(knobs: Knobs) -> Teaching:
-    """Return the training loss for these settings, which weight its terms."""
+    """Return the training loss, whose terms the settings weight."""
     return Teaching(alpha=knobs.alpha, beta=knobs.beta, temperature=knobs.temperature)
 
 

@@ -29,7 +29,7 @@ def find_compiler() -> str:
 
 
 def load_kernel(source: Path, definitions: Mapping[str, str]) -> ctypes.CDLL:
-    """Compile a C source with these macros, unless that was done before, and load the library.
+    """Compile a C source with macros, unless that was done before, and load the library.
 
     Args:
         source: the C file.
@@ -42,7 +42,7 @@ def load_kernel(source: Path, definitions: Mapping[str, str]) -> ctypes.CDLL:
 
 
 def bind_arrays(library: ctypes.CDLL, *arrays: NDArray[Any], threads: int) -> Callable[[], object]:
-    """Return a function that calls the library's ``run`` on these arrays with some threads."""
+    """Return a function that calls the library's ``run`` on arrays with a number of threads."""
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
 
     def call(_held: Sequence[NDArray[Any]] = arrays) -> None:  # they must outlive the pointers

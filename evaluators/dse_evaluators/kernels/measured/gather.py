@@ -50,7 +50,7 @@ _METRICS = (*COMMON_METRICS, Metric(name="bandwidth", unit="B/s", goal="maximize
 
 
 class Gather(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", kind="measured"):
-    """Time of copying rows of a table by random index, as an embedding lookup does.
+    """Measured time of copying rows of a table by random index, as an embedding lookup does.
 
     The copy is compared with numpy's before and after the timing; a design whose result differs
     fails. ``bandwidth`` counts the bytes of the copied rows once. Other metrics are as in

@@ -36,7 +36,7 @@ _NO_COUNTER = "no energy counter of this machine can be read (RAPL, NVML)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedKernel:
-    """A kernel with its inputs, bound to a call that overwrites ``output``.
+    """Compiled kernel with its inputs, bound to a call that overwrites ``output``.
 
     ``tolerance`` is the largest deviation from ``expected`` that counts as correct, per element.
     """
@@ -106,7 +106,7 @@ def measure_kernels(
     provides: Mapping[str, Metric],
     measure: Callable[[Mapping[str, Value]], Found],
 ) -> Metrics:
-    """Measure each design separately; an energy that cannot be read is undefined."""
+    """Measure kernels of several designs, one at a time; an unreadable energy is undefined."""
     uncertain = [name for name in ("latency", "rate") if name in provides]
     found = one_by_one(batch, tuple(provides), measure, uncertain=uncertain)
     absent = np.flatnonzero(np.isnan(found.columns["energy"])).tolist()
@@ -121,7 +121,7 @@ def measure_kernels(
 
 
 def settings_of(readings: Readings, design: Mapping[str, Value]) -> dict[str, Value]:
-    """Return all inputs of a design: those of the design, those fixed by options, and defaults."""
+    """Return all inputs of a design: its own, those fixed by options, and defaults."""
     return {**readings.defaults, **design, **readings.settled}
 
 

@@ -29,7 +29,7 @@ def missing_language(language: str | None) -> str:
 
 
 def check_language(language: str) -> None:
-    """Check that kernels in a language can be compiled here.
+    """Check that kernels in a programming language can be compiled on this machine.
 
     Raises:
         EvaluationError: the compiler is not installed.

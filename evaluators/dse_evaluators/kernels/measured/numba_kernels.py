@@ -87,7 +87,7 @@ def gather(table: Any, index: Any, out: Any) -> None:
 
 @cache
 def compile_kernel(kernel: Callable[..., None], *, parallel: bool) -> Callable[..., None]:
-    """Return a kernel as machine code, which numba makes in the first call."""
+    """Return a kernel for compilation to machine code, which numba does at the first call."""
     return njit(parallel=parallel, fastmath=_CONTRACT, nogil=True)(kernel)
 
 

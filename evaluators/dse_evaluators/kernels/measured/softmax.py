@@ -63,13 +63,13 @@ _METRICS = (
 
 
 class Softmax(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2", kind="measured"):
-    """Time of a softmax of rows on this machine's processor, by method, compiled for each design.
+    """Measured time of a row-wise softmax on this machine's processor, by algorithm.
 
-    The result is compared with numpy's in double precision before and after the timing; a design
-    whose result is wrong fails. ``rate`` is elements per second. ``traffic`` is not measured: the
-    bytes that the method reads and writes if no cache holds a row, three numbers per element for
-    ``two-pass`` and ``online``, four for ``three-pass``, five for ``three-pass-reload``. Other
-    metrics are as in ``kernels.tiled-gemm``.
+    The kernel is compiled for each design. The result is compared with numpy's in double precision
+    before and after the timing; a design whose result is wrong fails. ``rate`` is elements per
+    second. ``traffic`` is not measured: the bytes that the method reads and writes if no cache
+    holds a row, three numbers per element for ``two-pass`` and ``online``, four for ``three-pass``,
+    five for ``three-pass-reload``. Other metrics are as in ``kernels.tiled-gemm``.
 
     Args:
         precision: relative half-width of the 95 % interval of the latency at which timing ends.

@@ -53,13 +53,14 @@ _METRICS = (*COMMON_METRICS, Metric(name="rate", unit="FLOP/s", goal="maximize")
 
 
 class TiledGemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1", kind="measured"):
-    """Time of a tiled matrix product on this machine's processor, compiled for each design.
+    """Measured time of a tiled matrix product on this machine's processor.
 
-    The product of two matrices of random numbers is compared with numpy's before and after the
-    timing; a design whose result is wrong fails. ``rate`` is 2 m n k divided by ``latency``.
-    ``error`` is the largest difference from the product in double precision, relative to the
-    largest element. ``energy`` is that of the processor package, where a counter can be read.
-    ``readings`` are the timed repeats, ``disturbed`` those that other programs affected.
+    The kernel is compiled for each design. The product of two matrices of random numbers is
+    compared with numpy's before and after the timing; a design whose result is wrong fails.
+    ``rate`` is 2 m n k divided by ``latency``. ``error`` is the largest difference from the product
+    in double precision, relative to the largest element. ``energy`` is that of the processor
+    package, where a counter can be read. ``readings`` are the timed repeats, ``disturbed`` those
+    that other programs affected.
 
     A design is infeasible if its rows or vectors do not fill its tile, if the tile exceeds the
     matrix by more than its own size, or if there are fewer processors than threads.

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopOperation:
-    """Operation of a loop's body.
+    """Operation in the body of a loop, with the functional unit that it occupies.
 
     Args:
         name: name of the operation.
@@ -47,7 +47,7 @@ class Dependence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopGraph:
-    """Data-dependence graph of a loop: operations of the body, and dependences by their indices."""
+    """Data-dependence graph of a loop: operations of the body, and dependences between them."""
 
     operations: tuple[LoopOperation, ...]
     dependences: tuple[Dependence, ...]

@@ -13,7 +13,7 @@ Answer = Literal["feasible", "infeasible", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Resource limits of a schedule; 0 warps or 0 registers stand for no limit.
+    """Resource limits of a loop schedule; 0 warps or 0 registers stand for no limit.
 
     Args:
         warps: number of warps, each of which issues one operation at a time.
@@ -37,7 +37,7 @@ class ModuloSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastInterval:
-    """Result of a search: a schedule, if one was found, and a proven lower bound of its interval.
+    """Result of a schedule search: a schedule, if found, and a proven bound of its interval.
 
     The schedule is optimal if its interval is the bound. Without a schedule, ``ended`` states
     whether all intervals were proven impossible, or whether the time limit was reached.

@@ -140,7 +140,7 @@ class LlamaCpp:
         return columns_of([answers[row] for row in range(len(batch))], tuple(self.provides))
 
     def close(self) -> None:
-        """End the server, if one runs; the next evaluation starts it again."""
+        """End the llama.cpp server, if one runs; the next evaluation starts it again."""
         self._kept.close()
 
     def _measure(self, settings: Mapping[str, Value]) -> Answer:

@@ -26,7 +26,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRequest:
-    """Request of a prompt of token ids and a number of tokens to generate."""
+    """Request to a language-model server: prompt token ids and a number of tokens to generate."""
 
     prompt: tuple[int, ...]
     output_tokens: int

@@ -48,9 +48,10 @@ def measure(
     timeout_s: float,
     server: ServerProcess | None,
 ) -> Answer:
-    """Send the traffic ``repeats`` times after one warm-up, and return medians over the repeats.
+    """Send requests to a server in repeated rounds; return medians of their metrics.
 
-    The standard error of a metric is that of the repeats' mean; with one repeat it is unknown.
+    A warm-up round comes first. The standard error of a metric is that of the repeats' mean; with
+    one repeat it is unknown.
 
     Args:
         endpoint: the server.
@@ -128,7 +129,7 @@ def repeats_of(repeats: Any) -> int:
 
 
 def check_load(load: Mapping[str, Value]) -> str:
-    """Return why ``clients`` or ``rate`` is invalid; empty if both are valid."""
+    """Return why the load (``clients`` or ``rate``) is invalid; empty if it is valid."""
     clients, rate = float(load["clients"]), float(load["rate"])
     if clients != int(clients) or clients < 1:
         return f"clients is {load['clients']}: it must be an integer of at least 1"

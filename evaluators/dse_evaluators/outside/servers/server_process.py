@@ -26,7 +26,7 @@ _SETTLE_S = 0.5
 
 
 class ServerError(Exception):
-    """Raised if a server does not start; its attribute holds the fault to record for the trial."""
+    """Raised if a server does not start; holds the reason to record for the trial."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -75,12 +75,12 @@ class ServerProcess:
 
     @property
     def runs(self) -> bool:
-        """Whether the server runs, and was started by this process."""
+        """Whether the server runs and was started by this process."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     @property
     def words(self) -> str:
-        """Last part of the server's output, for error messages."""
+        """End of the server's output, for error messages."""
         return self._words.kept.decode(errors="replace").strip()
 
     def wait_ready(self, endpoint: Endpoint, timeout_s: float) -> None:
@@ -99,7 +99,7 @@ class ServerProcess:
             time.sleep(_POLL_S)
 
     def ended(self) -> Fault:
-        """Return the fault of a server that exited or was killed, with the end of its output."""
+        """Return the reason why a server exited or was killed, with the end of its output."""
         status = self._process.wait()
         for reader in self._readers:
             reader.join(_SETTLE_S)
@@ -137,7 +137,7 @@ class KeptServer:
         return KeptServer, ()
 
     def get(self, key: object, start: Callable[[], ServerProcess]) -> ServerProcess:
-        """Return the running server of a key, after ending one of another key.
+        """Return the running server of a key, after ending a server of another key.
 
         Raises:
             ServerError: the server does not start.
@@ -150,7 +150,7 @@ class KeptServer:
         return self._server
 
     def close(self) -> None:
-        """End the server, if one runs."""
+        """End the server that is kept running, if any."""
         kept, self._server = self._server, None
         if kept is not None:
             kept.close()

@@ -24,7 +24,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """Times of a request, in seconds on a monotonic clock, and its numbers of tokens."""
+    """Times of an answered request, in seconds on a monotonic clock, and its token counts."""
 
     sent_s: float
     first_s: float
@@ -69,7 +69,7 @@ def send_all(
     arrivals_s: Sequence[float] | None,
     deadline: float,
 ) -> list[Answered]:
-    """Send requests from concurrent clients and return their times, in the order of requests.
+    """Send requests from concurrent clients; return the times of each, in order of requests.
 
     Args:
         endpoint: the server.

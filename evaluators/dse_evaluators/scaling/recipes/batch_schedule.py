@@ -24,7 +24,7 @@ class BatchSchedule:
     interval: int = 1
 
     def size(self, epoch: int) -> int:
-        """Return the examples of each batch of an epoch, which is counted from 0."""
+        """Return the batch size of an epoch, which is counted from 0."""
         steps = min(epoch // self.interval, 64)  # 2^64 examples are more than any data set has
         return min(self.batch * self.growth**steps, self.examples)
 
@@ -34,7 +34,7 @@ class BatchSchedule:
 
     @property
     def updates(self) -> int:
-        """Number of updates of the training."""
+        """Number of weight updates of the training."""
         return sum(self.examples // size for size in self.sizes())
 
 

@@ -37,7 +37,7 @@ _METRICS = (
 
 
 class EarlyStopping(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
-    """Training saved, and quality lost, by a rule that stops trainings early, on recorded curves.
+    """Training time saved and quality lost by an early-stopping rule, on recorded curves.
 
     The trainings are replayed one after another, in random orders. At each checkpoint the rule may
     stop a training: ``successive-halving`` if it is not among the best trainings that reached the
@@ -138,7 +138,7 @@ class EarlyStopping(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
 
 
 def checkpoints(first: int, growth: float, last: int) -> Ints:
-    """Return the epochs at which a rule may stop a training: before the last one."""
+    """Return the epochs, before the last one, at which a rule may stop a training."""
     found, epoch = list[int](), float(first)
     while round(epoch) < last:
         found.append(round(epoch))
@@ -148,20 +148,20 @@ def checkpoints(first: int, growth: float, last: int) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halving:
-    """Rule that continues the best of the trainings that reached a checkpoint."""
+    """Early-stopping rule that continues the best of the trainings that reached a checkpoint."""
 
     values: Floats  # (r, c), at the checkpoints
     eta: float
 
     def stops(self, run: int, at: int, reached: list[int], finished: list[int]) -> bool:  # noqa: ARG002 - the other rule reads it
-        """Return whether a training stops at a checkpoint that others reached before it."""
+        """Return whether successive halving stops a training at a checkpoint."""
         better = int((self.values[reached, at] > self.values[run, at]).sum())
         return better >= max(int((len(reached) + 1) / self.eta), 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extrapolation:
-    """Rule that continues trainings that may end better than the best one so far."""
+    """Early-stopping rule that continues trainings that may end better than the best so far."""
 
     last: Floats  # (r,)
     better: Floats  # (r, c, r)
@@ -169,7 +169,7 @@ class Extrapolation:
 
     @staticmethod
     def of(curves: LearningCurves, steps: Ints, threshold: float) -> Extrapolation:
-        """Return the rule with the predictions at each checkpoint."""
+        """Build the extrapolation rule, with its predictions at each checkpoint."""
         return Extrapolation(
             last=curves.values[:, -1],
             better=predict_better(curves, steps),
@@ -177,7 +177,7 @@ class Extrapolation:
         )
 
     def stops(self, run: int, at: int, reached: list[int], finished: list[int]) -> bool:  # noqa: ARG002 - the other rule reads it
-        """Return whether a training stops at a checkpoint; the first one runs to its end."""
+        """Return whether extrapolation stops a training at a checkpoint; never the first one."""
         if not finished:
             return False
         best = finished[int(np.argmax(self.last[finished]))]
@@ -190,7 +190,7 @@ Judge = Halving | Extrapolation
 def replay_order(
     order: Ints, curves: LearningCurves, steps: Ints, judge: Judge
 ) -> tuple[float, float, float]:
-    """Replay trainings in an order; return speed-up, regret and the share that was stopped."""
+    """Replay trainings in one order; return speed-up, regret and the share of stopped ones."""
     last, epochs = curves.values[:, -1], curves.values.shape[1]
     reached: list[list[int]] = [[] for _ in steps]
     finished, used = list[int](), 0

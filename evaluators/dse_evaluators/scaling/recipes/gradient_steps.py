@@ -16,7 +16,7 @@ _MOMENTUM = 0.9
 def make_optimizer(
     recipe: TrainingRecipe, weights: Sequence[nn.Parameter]
 ) -> torch.optim.Optimizer:
-    """Return the recipe's optimizer of these parameters, with the usual constants.
+    """Return a training recipe's optimizer for given parameters, with the usual constants.
 
     Source:
         Kingma, Ba, 2015 (Adam); Loshchilov, Hutter, 2019 (AdamW); Dozat, 2016 (NAdam); Sutskever

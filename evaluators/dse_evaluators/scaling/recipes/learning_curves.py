@@ -26,13 +26,13 @@ _KEPT = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningCurves:
-    """Values from 0 to 1 of r trainings after steps 1 to t, better the higher."""
+    """Learning curves of r trainings after steps 1 to t, from 0 to 1; higher is better."""
 
     values: Floats  # (r, t)
 
 
 def read_curves(path: Path, metric: str) -> LearningCurves:
-    """Return the curves of a CSV file with the columns run, epoch and ``metric``.
+    """Read learning curves from a CSV file with the columns run, epoch and ``metric``.
 
     Raises:
         SpecError: the file cannot be read, a column is missing, a value is none from 0 to 1, or a
@@ -102,7 +102,7 @@ def predict_better(curves: LearningCurves, steps: Ints) -> Floats:
     """Return the probability that a training ends better than another did, (r, c, r).
 
     Curves of the prior are weighted by the likelihood of a training's values up to one of the c
-    ``steps``, with normal noise. The last value of each has the same noise.
+    ``steps``, with normal noise. The last value of each training has the same noise.
     """
     from scipy.special import ndtr
 

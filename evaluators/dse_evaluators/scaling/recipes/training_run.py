@@ -249,7 +249,7 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
         return TrainingRecipe(**{**settings, **words})
 
     def test_evaluator(self) -> Evaluator | None:
-        """Return an evaluator of the same metrics on the split ``test``, with resamples."""
+        """Return an evaluator of the same metrics on the test split, with bootstrap resamples."""
         if self.split == "test":
             return None
         held_out = replace(self, split="test")

@@ -26,7 +26,7 @@ TRAINED_ON = "calibration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingTask:
-    """Network before training, its examples and its quality metrics.
+    """Network to train, with its training examples and quality metrics.
 
     ``draws`` is whether the initial weights are drawn anew by the seed.
     """
@@ -56,7 +56,7 @@ class TrainingTask:
         return {name: torch.tensor(one) for name, one in feeds.items()}
 
     def targets(self) -> Tensor | None:
-        """Return the targets of the training examples; ``None``: the next token."""
+        """Return the targets of the training examples; ``None`` if the next token is the target."""
         found = self.task.data.targets_of(TRAINED_ON)
         return None if found is None else torch.tensor(found)
 

@@ -77,7 +77,7 @@ def operator_of(target: str) -> Callable[..., Any]:
     """Return the function that an operator of a graph names.
 
     Args:
-        target: its name, such as ``torch.ops.aten.relu.default`` or ``_operator.mul``.
+        target: name of the operator, such as ``torch.ops.aten.relu.default`` or ``_operator.mul``.
 
     Raises:
         SpecError: it is none of the functions of this module.

@@ -25,7 +25,7 @@ _MOST_SAMPLES = 4096
 
 
 class CachedSignal(nn.Identity):
-    """Place in a module where the keys or values of attention pass, to be rounded to a format."""
+    """Identity layer through which attention's keys or values pass, to be rounded to a format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,7 @@ class ModuleWorkload:
             return export_module(module, self.parameters, feeds, self.name)
 
     def rotate(self, seed: int) -> None:
-        """Replace the parameters by those of the decoder after a random rotation.
+        """Replace the parameters by those of the decoder after a random Hadamard rotation.
 
         Raises:
             SpecError: the structure of the model does not allow one.
@@ -180,7 +180,7 @@ class ModuleWorkload:
 
     @property
     def learnt(self) -> tuple[str, ...]:
-        """Names of the parameters, without buffers such as running means."""
+        """Names of the trainable parameters, without buffers such as running means."""
         return tuple(name for name, _ in self._module.named_parameters())
 
     def count_training_examples(self) -> int:

@@ -22,7 +22,7 @@ _AGAIN = "copy the file, or export it with torch.onnx.export, again"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxLayer:
-    """Use of a weight by an operator of an ONNX graph.
+    """Layer of an ONNX graph: an operator that uses a weight.
 
     ``is_turned`` is true for weights stored as (inputs, outputs), which are transposed to
     (outputs, inputs); ``signal`` is the name of the operator's input.

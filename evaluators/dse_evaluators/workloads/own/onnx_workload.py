@@ -34,7 +34,7 @@ _MOST_SAMPLES = 4096
 
 
 class OnnxWorkload:
-    """ONNX model with data of the user.
+    """ONNX model of the user, with data to run it on.
 
     If activations are rounded, onnxruntime runs the model in stages (:class:`StagedGraph`).
 

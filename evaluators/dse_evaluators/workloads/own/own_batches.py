@@ -21,7 +21,7 @@ def batch_size(feeds: Mapping[str, Any]) -> int:
 
 
 def batches_of(feeds: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the inputs of the examples in batches.
+    """Yield the inputs of a model's examples in batches.
 
     Args:
         feeds: the inputs of the examples, (n, ...) by name.

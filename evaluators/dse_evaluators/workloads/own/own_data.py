@@ -49,11 +49,11 @@ _SHARES = {"calibration": 0.2, "test": 0.4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnData:
-    """Examples of the user, with the split of each.
+    """Examples of the user's data, with the split of each example.
 
-    ``inputs`` is (n, ...): floats in single precision or integers; of several inputs, it is the
-    first, and ``named`` has all of them by name. ``targets`` is (n, ...) or ``None``; ``parts`` has
-    the place of each example's split in ``PARTS``, (n,).
+    ``inputs`` is (n, ...): floats in single precision or integers; with several inputs, ``inputs``
+    is the first, and ``named`` has all of them by name. ``targets`` is (n, ...) or ``None``;
+    ``parts`` has the place of each example's split in ``PARTS``, (n,).
     """
 
     inputs: Examples
@@ -355,5 +355,5 @@ def _cut_windows(stream: Examples, length: int, *, is_single: bool) -> Examples:
 
 
 def as_evaluation_error(error: DseError) -> EvaluationError:
-    """Convert the error of data or a model whose fault is detected only when a study runs."""
+    """Convert an error in the user's data or model that is detected only when a study runs."""
     return EvaluationError(error.problem, hint=error.hint)

@@ -40,7 +40,10 @@ _MOST_SIDE = 2**14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderExample:
-    """File of an example, with the folder of its class and of its split; empty if there is none."""
+    """Example in a folder: its file, and the names of the folders of its class and split.
+
+    A name is empty if there is no such folder.
+    """
 
     path: Path
     label: str

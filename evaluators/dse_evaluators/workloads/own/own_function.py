@@ -56,7 +56,7 @@ class OwnFunction:
         return f"the Python function {self.name!r} of {self.file}"
 
     def load(self) -> Callable[..., Any]:
-        """Import the file, and return the function.
+        """Import the user's file, and return the function.
 
         Raises:
             EvaluationError: importing the file fails, or the name is not callable.
@@ -83,7 +83,7 @@ class OwnFunction:
         return found
 
     def call(self, *arguments: object) -> Any:
-        """Call the function and return its result.
+        """Call the user's function and return its result.
 
         Args:
             *arguments: the positional arguments.
@@ -99,7 +99,7 @@ def call_own(function: Callable[..., Any], text: str, *arguments: object) -> Any
 
     Args:
         function: the function.
-        text: its description.
+        text: description of the function, for messages.
         *arguments: the positional arguments.
 
     Raises:
@@ -138,7 +138,7 @@ def missing_file(path: Path) -> SpecError:
 
 
 def digest(*contents: bytes) -> str:
-    """Return a hash of byte strings, 16 hexadecimal digits."""
+    """Return a hash of byte strings, as 16 hexadecimal digits."""
     found = hashlib.sha256()
     for content in contents:
         found.update(len(content).to_bytes(8, "little"))

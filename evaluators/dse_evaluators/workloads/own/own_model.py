@@ -29,7 +29,7 @@ _MOST_LISTED = 6
 
 @dataclass(frozen=True, kw_only=True)
 class OwnModel:
-    """Model of the user with its data and quality metrics, before it is loaded.
+    """Model of the user with data and quality metrics, before it is loaded.
 
     Two models are equal if they have the same ``edition``, a hash of model, data and metrics.
 
@@ -70,7 +70,7 @@ class OwnModel:
 
     @property
     def is_known(self) -> bool:
-        """Whether the layers are known without calling a function of the user."""
+        """Whether the model's layers are known without calling a function of the user."""
         return not self.missing and not isinstance(self.origin, OwnFunction | PluginFunction)
 
     @cached_property
@@ -132,7 +132,7 @@ class OwnModel:
 
 
 def run_on(model: ModelRef, device: str) -> ModelRef:
-    """Return a model that runs on a device; its edition names the device if it is not the CPU.
+    """Return a model that runs on the given device.
 
     Args:
         model: the model.
@@ -157,7 +157,7 @@ def run_on(model: ModelRef, device: str) -> ModelRef:
 
 
 def rotate_model(model: ModelRef, rotation: str) -> ModelRef:
-    """Return a model with a rotation folded into its weights, which its edition names.
+    """Return a decoder with a rotation folded into its weights.
 
     Args:
         model: the model.
@@ -182,7 +182,7 @@ def rotate_model(model: ModelRef, rotation: str) -> ModelRef:
 
 
 def calibrate_in_order(model: ModelRef, calibration: str) -> ModelRef:
-    """Return a model whose layers are calibrated independently, or in order, as its edition states.
+    """Return a model whose layers are calibrated independently, or in order.
 
     Args:
         model: the model.

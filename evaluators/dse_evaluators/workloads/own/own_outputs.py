@@ -82,7 +82,7 @@ class OwnTask:
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether the study states that the model gives probabilities in place of logits."""
+        """Whether the study states that the model outputs probabilities in place of logits."""
         return any(one.outputs == "probabilities" for one in self.qualities)
 
     @property
@@ -112,8 +112,8 @@ class OwnTask:
             outputs: outputs of the compressed model, (n, k).
             reference: outputs of the uncompressed model, (n, k).
             split: the split to which they belong.
-            chosen: places of the examples on which they are measured, with repetitions, (c,); by
-                default all.
+            chosen: indices of the examples on which the metrics are measured, with repetitions,
+                (c,); by default all.
 
         Raises:
             EvaluationError: a function of the user fails.
@@ -130,7 +130,7 @@ class OwnTask:
         }
 
     def check_logits(self, reference: Single) -> None:
-        """Check that the outputs of the uncompressed model, (n, k), are no probabilities.
+        """Raise an error if the outputs of the uncompressed model, (n, k), are probabilities.
 
         Raises:
             EvaluationError: the outputs are probabilities, and a metric interprets them as logits.

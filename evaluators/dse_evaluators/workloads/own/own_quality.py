@@ -97,7 +97,7 @@ class Quality:
         return (self.function.text,) if isinstance(self.function, OwnFunction) else ()
 
     def score(self, outputs: Single, reference: Single, targets: Targets) -> float:
-        """Return the metric.
+        """Return the value of the quality metric.
 
         Args:
             outputs: outputs of the compressed model, (n, k).
@@ -142,7 +142,7 @@ def qualities_of(value: object) -> tuple[Quality, ...]:
 
 
 def needs_logits(quality: Quality, columns: int) -> bool:
-    """Return whether a metric of logits would have another value for probabilities.
+    """Return whether a metric has other values for probabilities than for logits.
 
     Args:
         quality: the metric.

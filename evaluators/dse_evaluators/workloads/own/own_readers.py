@@ -21,7 +21,7 @@ _FOLDER = "a folder with config.json and model.safetensors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Functions that read one kind of model file.
+    """Functions that read model files of one kind, such as ONNX.
 
     Attributes:
         edition: function that returns a hash of the file's content.

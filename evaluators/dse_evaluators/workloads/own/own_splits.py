@@ -23,16 +23,16 @@ def make_splits(
     shares: tuple[float, float, float],
     seed: int,
 ) -> Ints:
-    """Assign each example to a part: stratified by class, with equal inputs in one part.
+    """Assign each example to a split: stratified by class, equal inputs in one split.
 
     Args:
         inputs: the inputs of the examples; equal ones count as one example.
         targets: integer classes, which are stratified; others are not.
-        shares: fractions of the parts ``calibration``, ``search`` and ``test``; their sum is 1.
+        shares: fractions of the splits ``calibration``, ``search`` and ``test``; their sum is 1.
         seed: seed of the random order.
 
     Returns:
-        The place of each example's part in ``PARTS``, (n,).
+        The index of each example's split in ``PARTS``, (n,).
 
     Raises:
         SpecError: a part would have no example.
@@ -52,7 +52,7 @@ def make_splits(
 
 
 def join_inputs(inputs: Sequence[Examples]) -> Examples:
-    """Return several inputs as one array of bytes, (n, bytes), which is equal where all are.
+    """Join several inputs into one array of bytes, (n, bytes), to find equal examples.
 
     Args:
         inputs: the inputs, each (n, ...).
@@ -62,7 +62,7 @@ def join_inputs(inputs: Sequence[Examples]) -> Examples:
 
 
 def read_splits(words: Examples) -> Ints:
-    """Return the place in ``PARTS`` of the part that each word names, (n,).
+    """Return the index in ``PARTS`` of the split that each word names, (n,).
 
     Args:
         words: texts, (n,): ``calibration``, ``search`` or ``test``.

@@ -72,8 +72,8 @@ class LayeredWorkload:
     def edition(self) -> str:
         """Hash of the layers of a workload of the user; empty for one of the catalogue.
 
-        Trained values are no part of it, because no number of a hardware model depends on them.
-        The hash of a function is that of its file and of the shapes.
+        Trained values do not count, because no number of a hardware model depends on them. The hash
+        of a function is that of its file and of the shapes.
         """
         if self.is_named:
             return ""
@@ -93,7 +93,7 @@ class LayeredWorkload:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Layers of the workload; they are read from its file, function or module when needed."""
+        """Layers of the workload, read from a file, function or module when needed."""
         return self.table.layers
 
     @property

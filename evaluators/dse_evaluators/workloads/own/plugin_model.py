@@ -18,10 +18,10 @@ _EXAMPLE = 'return {"model": make, "data": load, "quality": "accuracy"}'
 
 @dataclass(frozen=True, slots=True)
 class PluginFunction:
-    """Function of an installed package that makes a part of a model, equal by name and version.
+    """Function of an installed package that makes a model, its data or its quality metric.
 
     Args:
-        text: its description for messages, with the package's version.
+        text: description of the function for messages, with the package's version.
         function: the function.
     """
 

@@ -35,7 +35,7 @@ _AGAIN = "copy the folder, or save the model with save_pretrained, again"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTensor:
-    """Place of an array in a safetensors file: type, shape and range of bytes in the file."""
+    """Array in a safetensors file: its type, shape and range of bytes."""
 
     file: Path
     kind: str
@@ -44,10 +44,10 @@ class StoredTensor:
     end: int
 
     def check_kind(self, name: str) -> None:
-        """Raise SpecError unless the array is of a type that can be read.
+        """Raise SpecError unless the array has a type that can be read.
 
         Args:
-            name: its name, for the message.
+            name: name of the array, for the message.
         """
         if self.kind not in _FLOATS:
             raise SpecError(
@@ -56,7 +56,7 @@ class StoredTensor:
             )
 
     def read(self) -> Single:
-        """Return the array, widened to single precision."""
+        """Read the array from its file, widened to single precision."""
         with self.file.open("rb") as stream:
             stream.seek(self.start)
             data = stream.read(self.end - self.start)

@@ -32,7 +32,7 @@ _UNFIT = "config.json and the weights must be of one model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedWeights:
-    """Module without values, its family, and the stored tensor of each parameter by name.
+    """PyTorch module without values, with the stored tensor of each parameter by name.
 
     With a rotation, parameters have the values of the rotated decoder.
     """
@@ -107,7 +107,7 @@ def load_folder(
 
 
 def fill_module(matched: MatchedWeights, prefix: str = "") -> None:
-    """Give parameters of the module their stored values; tied ones stay one parameter.
+    """Fill parameters of a module with their stored values; tied parameters stay tied.
 
     Args:
         matched: the module and the stored tensors.

@@ -15,7 +15,7 @@ def attend(
     scale: float,
     cap: float | None = None,
 ) -> Tensor:
-    """Return the mixed values of all heads, (n, t, heads * width).
+    """Compute attention; return the weighted values of all heads, (n, t, heads * width).
 
     Args:
         queries: the queries.
@@ -51,7 +51,9 @@ def divide_heads(signal: Tensor, width: int) -> Tensor:
 
 
 def causal_mask(length: int, window: int | None = None) -> Tensor:
-    """Return 0 where a position attends to another, else a large negative number, (t, t).
+    """Return the causal attention mask, (t, t): 0 where a position attends to another.
+
+    Elsewhere the mask is a large negative number.
 
     Args:
         length: number of positions, t.

@@ -16,10 +16,10 @@ PREDICTIONS = "cls.predictions."
 
 
 class Bert(nn.Module):
-    """Encoder that returns the outputs of the head that its files contain.
+    """BERT encoder that returns the outputs of the head that its files contain.
 
-    Those are the logits of masked tokens, (n, t, v), or of classes, (n, k), the pooled output,
-    (n, h), or, without any head, the last hidden states, (n, t, h).
+    The outputs are the logits of masked tokens, (n, t, v), or of classes, (n, k), the pooled
+    output, (n, h), or, without any head, the last hidden states, (n, t, h).
 
     Args:
         values: the content of ``config.json``.

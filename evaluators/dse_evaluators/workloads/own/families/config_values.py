@@ -41,10 +41,10 @@ class ConfigValues:
     tensors: int = 2**16
 
     def size(self, key: str, usual: int | None = None, most: int = _LARGEST, least: int = 1) -> int:
-        """Return the integer under a key, checked to be within bounds.
+        """Return the integer under a key of config.json, checked to be within bounds.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: the value if the file has none or null; ``None`` if it is required.
             most: the largest valid value.
             least: the smallest valid value.
@@ -57,10 +57,10 @@ class ConfigValues:
         return found
 
     def count(self, key: str, usual: int | None = None) -> int:
-        """Return the number of layers or experts, each of which has at least one stored tensor.
+        """Return a number of layers or experts, which cannot exceed the number of stored tensors.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: the value if the file has none or null; ``None`` if it is required.
         """
         found = self.size(key, usual)
@@ -72,10 +72,10 @@ class ConfigValues:
         return found
 
     def divisor(self, key: str, whole: str) -> int:
-        """Return the integer under a key, checked to divide another one.
+        """Return the integer under a key of config.json, checked to divide another one.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             whole: the key of the other number.
         """
         found = self.size(key)
@@ -85,20 +85,20 @@ class ConfigValues:
         return found
 
     def window(self, key: str, usual: int | None) -> int | None:
-        """Return the integer under a key; ``None`` if it is null, or if there is no limit.
+        """Return the integer under a key of config.json; ``None`` if it is null or not limited.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: the value if the file has no such key.
         """
         found = self.values.get(key, usual)
         return None if found is None else self.size(key, usual, most=2**40)
 
     def number(self, key: str, usual: float | None = None) -> float:
-        """Return the number under a key, checked to be positive and finite.
+        """Return the number under a key of config.json, checked to be positive and finite.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: the value if the file has none or null; ``None`` if it is required.
         """
         found = self._value(key, usual)
@@ -109,20 +109,20 @@ class ConfigValues:
         return float(found)
 
     def optional_number(self, key: str, usual: float | None) -> float | None:
-        """Return the positive, finite number under a key; ``None`` if the file has null.
+        """Return the positive number under a key of config.json; ``None`` if it is null.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: the value if the file has no such key.
         """
         found = self.values.get(key, usual)
         return None if found is None else self.number(key, usual)
 
     def flag(self, key: str, *, usual: bool) -> bool:
-        """Return the Boolean under a key.
+        """Return the Boolean under a key of config.json.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: the value if the file has none or null.
         """
         found = self._value(key, usual)
@@ -131,19 +131,19 @@ class ConfigValues:
         return found
 
     def activation(self, key: str, usual: str) -> Activation:
-        """Return the activation function that a key names.
+        """Return the activation function that a key of config.json names.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: its name if the file has none or null.
         """
         return ACTIVATIONS[self.word(key, usual, tuple(ACTIVATIONS))]
 
     def word(self, key: str, usual: str, known: Sequence[str]) -> str:
-        """Return the word under a key, checked to be one of the supported words.
+        """Return the word under a key of config.json, checked to be one of the supported words.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             usual: the word if the file has none or null.
             known: the words that are supported.
         """
@@ -154,10 +154,10 @@ class ConfigValues:
         return str(found)
 
     def refuse(self, key: str, *plain: object) -> None:
-        """Raise SpecError unless a feature that is not implemented is off.
+        """Raise SpecError unless a feature of config.json that is not implemented is off.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
             *plain: values besides null and false that mean that it is off.
         """
         found = self.values.get(key)
@@ -166,10 +166,10 @@ class ConfigValues:
             raise SpecError(f"config.json: {key} {found!r} is not supported", hint=hint)
 
     def mapping(self, key: str) -> Mapping[str, Any]:
-        """Return the mapping under a key; empty if the file has none or null.
+        """Return the mapping under a key of config.json; empty if it is absent or null.
 
         Args:
-            key: its key.
+            key: the key in ``config.json``.
         """
         found = self.values.get(key)
         if found is not None and not isinstance(found, Mapping):

@@ -21,13 +21,13 @@ BlockContext = tuple[tuple[Tensor, Tensor], Tensor]
 
 
 class RotaryDecoder(nn.Module):
-    """Language model that returns the logits of the next token at each position, (n, t, v).
+    """Decoder language model that returns the logits of each next token, (n, t, v).
 
     The names of its parameters are those of the files that ``transformers`` writes. Keys and
     values pass a :class:`CachedSignal` after the rotation, as they are cached in inference.
 
     Args:
-        config: its sizes and features.
+        config: sizes and features of the decoder.
 
     Source:
         Touvron et al.: LLaMA, 2023, section 2.2; Gemma Team: Gemma 2, 2024, section 2.

@@ -20,7 +20,7 @@ _OTHERS = "other models: {python: net.py:make} or ONNX"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerFamily:
-    """Implementation of a family, and the differences of its files from its parameters.
+    """Implementation of a model family, and how its files name and store the parameters.
 
     Attributes:
         build: function of the values of ``config.json`` and the names of the stored tensors,

@@ -17,7 +17,7 @@ from dse_evaluators.workloads.own.module_layers import CachedSignal
 
 
 class Gpt2(nn.Module):
-    """Language model that returns the logits of the next token at each position, (n, t, v).
+    """GPT-2 language model that returns the logits of each next token, (n, t, v).
 
     The names of its parameters are those of the files that ``transformers`` writes; its weights
     are (outputs, inputs), while the files store (inputs, outputs).

@@ -37,7 +37,7 @@ def hadamard_matrix(size: int) -> Floats:
 
 
 def has_hadamard_matrix(size: int) -> bool:
-    """Return whether :func:`hadamard_matrix` knows a matrix of this size."""
+    """Return whether a Hadamard matrix of this size can be constructed."""
     if size in (1, 2):
         return True
     if size < 1 or size % 4:

@@ -39,7 +39,7 @@ class RunsDecoder(Protocol):
         ...
 
     def training_outputs(self, parameters: Mapping[str, Tensor], rows: Ints) -> Tensor:
-        """Return the logits for some of these examples, (n, k)."""
+        """Return the logits of the decoder for some calibration examples, (n, k)."""
         ...
 
 
@@ -49,7 +49,7 @@ def load_or_learn(
     learning: RotationLearning,
     feeds: Mapping[str, Examples],
 ) -> DecoderRotation:
-    """Return the rotation of :func:`learn_rotation`, from the project's cache if it is there.
+    """Return the learned rotation of a decoder, from the cache if it was learned before.
 
     Args:
         workload: the decoder and its data.
@@ -83,7 +83,7 @@ def _orthogonal(matrix: Single) -> Floats:
 def learn_rotation(
     workload: RunsDecoder, start: DecoderRotation, learning: RotationLearning
 ) -> DecoderRotation:
-    """Return the rotation whose rounded decoder is closest to the uncompressed one.
+    """Learn the rotation with which the quantized decoder is closest to the original one.
 
     Layers but the embedding are rounded to the format in the forward pass, with straight-through
     gradients; the loss is the divergence of the next tokens' probabilities from the original ones,

@@ -21,7 +21,7 @@ _SUPPORTED = f"supported: {', '.join(KINDS)}; other models: {{python: net.py:mak
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotaryPositions:
-    """Rotation of queries and keys by their positions.
+    """Rotary position embedding: rotation of queries and keys by their positions.
 
     Attributes:
         width: number of elements of a head that are rotated; an even number.
@@ -41,7 +41,7 @@ class RotaryPositions:
     def of(
         values: ConfigValues, given: Mapping[str, Any], width: int, theta: float
     ) -> RotaryPositions:
-        """Read the positions of a model or of one kind of its layers.
+        """Read the rotary position embedding of a model or of one kind of its layers.
 
         Args:
             values: the content of ``config.json``.
