@@ -1,4 +1,4 @@
-"""Number formats of the measured services of ai-dynamo/aiconfigurator, as inputs of our models.
+"""Number formats and load of the measured services of ai-dynamo/aiconfigurator, as inputs.
 
 The table has a format for the GEMMs of all layers and one for those of routed experts. Published
 checkpoints say more, and are followed: MiniMax-M2.5 in 8 bits has one scale for each 128 x 128
@@ -28,6 +28,25 @@ ONLY_EXPERTS = {"gpt-oss-120b": "mxfp4", "kimi-k2": "int4_wo"}
 
 ATTENTION_IN_16 = ("glm-5", "kimi-k2", "minimax-m2", "qwen3.5-397b-a17b")
 """Models whose checkpoint in nvfp4 has attention in 16 bits."""
+
+
+PREFILL_FIRST = ("sglang",)
+"""Servers that compute all waiting prompts before the next decode step.
+
+Source: sgl-project/sglang, documentation of the server arguments: ``enable_mixed_chunk``, which
+joins prompts to decode steps, is off by default. vLLM and TensorRT-LLM join them.
+"""
+
+
+def is_in_step(row: Mapping[str, str]) -> bool:
+    """Return whether the sequences of a row's service start and end together.
+
+    They do if the server computes prompts first and all lengths are equal. The project's own load
+    tests have equal lengths (standard deviation 0, end of text ignored:
+    ``src/aiconfigurator/generator/sflow.py`` of the table's commit); those of InferenceX vary from
+    80 to 100 % of the nominal ones (``RANDOM_RANGE_RATIO`` of its workflows).
+    """
+    return row["backend"] in PREFILL_FIRST and "/data/" in row["silicon_data_source"]
 
 
 def read_formats(row: Mapping[str, str], model: str) -> dict[str, object]:

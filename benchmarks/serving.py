@@ -20,6 +20,9 @@ leaves out groups with texts of their own: for these the table may count devices
 and the recurrent states of Qwen3.5, with as many devices for attention as for experts too. Rows of
 more devices than a node has are left out: where their names say ``tp8_ep8``, their table has 64.
 
+With ``--configurations``, a clone of SemiAnalysisAI/InferenceX with its history, plans are those
+that it publishes (``published_plans.py``), and points that guess tokens by them are left out.
+
 With ``--groups`` the points are those of DeepSeek-R1 whose attention is data-parallel: groups with
 sequences of their own, on as many devices as the name of the point says.
 
@@ -41,9 +44,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from published_plans import Catalogue, count_clients, find_plans, read_published
 from reference_tables import DATA, find_table
 from scipy.stats import spearmanr
-from service_formats import FORMATS, read_formats
+from service_formats import FORMATS, is_in_step, read_formats
 
 from dse.core.batch import Batch, Column
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
@@ -85,6 +89,8 @@ class Point:
     """Plan of separate prefill replicas: their number, tp, attention_dp and ep; else empty."""
     replicas: int = 1
     attention_dp: int = 1
+    in_step: bool = False
+    """Whether its sequences start and end together."""
     ttft_s: float
     token_s: float
 
@@ -104,6 +110,7 @@ def main() -> None:
     )
     parser.add_argument("--experts", action="store_true", help="models with experts instead")
     parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
+    parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
     parser.add_argument("--groups", action="store_true", help="data-parallel attention instead")
     parser.add_argument("--disaggregated", action="store_true", help="prefill replicas instead")
     parser.add_argument("--speed", action="store_true", help="plans a second instead")
@@ -129,14 +136,36 @@ def _chosen_points(options: argparse.Namespace) -> list[Point]:
         return disaggregated_points(options.data)
     if options.groups:
         return grouped_points(options.data)
-    return points(options.data, experts=options.experts, kinds=options.kinds)
+    published = read_published(options.configurations) if options.configurations else {}
+    return points(options.data, experts=options.experts, kinds=options.kinds, published=published)
 
 
-def points(folder: Path, *, experts: bool = False, kinds: bool = False) -> list[Point]:
-    """The points of a folder: dense models, those with experts, or those whose layers differ."""
+def points(
+    folder: Path, *, experts: bool = False, kinds: bool = False, published: Catalogue | None = None
+) -> list[Point]:
+    """The points of a folder: dense models, those with experts, or those whose layers differ.
+
+    Points with one published plan have that plan; those that guess tokens by it are left out.
+    """
     models = WITH_KINDS if kinds else WITH_EXPERTS if experts else MODELS
     with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
-        return [_point(row, models) for row in csv.DictReader(file) if _is_known(row, models)]
+        rows = [row for row in csv.DictReader(file) if _is_known(row, models)]
+    found = (_published_point(row, models, published or {}) for row in rows)
+    return [one for one in found if one is not None]
+
+
+def _published_point(
+    row: Mapping[str, str], models: Mapping[str, str], published: Catalogue
+) -> Point | None:
+    point = _point(row, models)
+    plans = find_plans(published, row, point.model)
+    if len({plan.decode for plan in plans}) != 1:
+        return point
+    plan = min(plans, key=lambda plan: plan.guesses)
+    design = plan.design(count_clients(row) or 1, point.model)
+    names = ("tp", "ep", "attention_dp", "batch")
+    changed = {name: int(design[name]) for name in names}
+    return None if plan.guesses else replace(point, **changed)
 
 
 def disaggregated_points(folder: Path) -> list[Point]:
@@ -162,13 +191,14 @@ def grouped_points(folder: Path) -> list[Point]:
 
 def told(found: Sequence[Point]) -> np.ndarray:
     """The time of a token that the evaluator tells for each point, in seconds."""
-    groups = defaultdict[tuple[str, str, int, int], list[int]](list)
+    groups = defaultdict[tuple[str, str, int, int, bool], list[int]](list)
     for place, one in enumerate(found):
-        groups[one.model, one.device, one.isl, one.osl].append(place)
+        groups[one.model, one.device, one.isl, one.osl, one.in_step].append(place)
     seconds = np.zeros(len(found))
-    for (model, device, isl, osl), places in groups.items():
+    for (model, device, isl, osl, in_step), places in groups.items():
         where = {"system" if found[places[0]].prefill else "device": device}
-        served = Serving(model=model, isl=isl, osl=osl, waiting=True, **where)
+        lengths = {"isl": isl, "osl": osl, "equal_lengths": in_step}
+        served = Serving(model=model, waiting=True, **lengths, **where)
         designs = [_design(found[place]) for place in places]
         seconds[places] = served.evaluate(Batch.of(designs)).columns["tpot"]
     return seconds
@@ -310,6 +340,7 @@ def _point(row: Mapping[str, str], models: Mapping[str, str]) -> Point:
         batch=int(row["batch_size"]),
         tp=int(row["tp_size"]),
         ep=1 if models is MODELS else _count(row, "moe_ep_size"),
+        in_step=is_in_step(row),
         ttft_s=float(row["silicon_ttft_ms"]) * 1e-3,
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )
