@@ -21,7 +21,9 @@ and the recurrent states of Qwen3.5, with as many devices for attention as for e
 more devices than a node has are left out: where their names say ``tp8_ep8``, their table has 64.
 
 With ``--configurations``, a clone of SemiAnalysisAI/InferenceX with its history, plans are those
-that it publishes (``published_plans.py``), and points that guess tokens by them are left out.
+that it publishes (``published_plans.py``), and points that may guess tokens are left out. With
+``--equal-lengths``, load tests of equal lengths are modelled as such where prompts come first
+(:func:`service_formats.is_in_step`); without it, points have the evaluator's usual steady state.
 
 With ``--groups`` the points are those of DeepSeek-R1 whose attention is data-parallel: groups with
 sequences of their own, on as many devices as the name of the point says.
@@ -95,6 +97,12 @@ class Point:
     token_s: float
 
     @property
+    def most_weights(self) -> str:
+        """Format of most weights: that of routed experts, where the others have 16 bits."""
+        own = self.expert_format != "same" and self.format == "bf16"
+        return self.expert_format if own else self.format
+
+    @property
     def saturated(self) -> bool:
         """True if it waited for its first token more than half as long as it then wrote."""
         return self.ttft_s > 0.5 * self.token_s * (self.osl - 1)
@@ -102,19 +110,7 @@ class Point:
 
 def main() -> None:
     """Print the errors of each model, device, framework and format, and of all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--with-saturated", action="store_true")
-    parser.add_argument(
-        "--points", type=Path, help="where each point goes, with what is told of it"
-    )
-    parser.add_argument("--experts", action="store_true", help="models with experts instead")
-    parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
-    parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
-    parser.add_argument("--groups", action="store_true", help="data-parallel attention instead")
-    parser.add_argument("--disaggregated", action="store_true", help="prefill replicas instead")
-    parser.add_argument("--speed", action="store_true", help="plans a second instead")
-    options = parser.parse_args()
+    options = _parse()
     if options.speed:
         print(f"plans_per_s,{speed():.0f}")
         return
@@ -131,27 +127,51 @@ def main() -> None:
     print(f"spearman {rank:.4f}; {left_out} saturated points left out", file=sys.stderr)
 
 
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--with-saturated", action="store_true")
+    parser.add_argument(
+        "--points", type=Path, help="where each point goes, with what is told of it"
+    )
+    parser.add_argument("--experts", action="store_true", help="models with experts instead")
+    parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
+    parser.add_argument("--equal-lengths", action="store_true", help="of load tests that have them")
+    parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
+    parser.add_argument("--groups", action="store_true", help="data-parallel attention instead")
+    parser.add_argument("--disaggregated", action="store_true", help="prefill replicas instead")
+    parser.add_argument("--speed", action="store_true", help="plans a second instead")
+    return parser.parse_args()
+
+
 def _chosen_points(options: argparse.Namespace) -> list[Point]:
     if options.disaggregated:
         return disaggregated_points(options.data)
     if options.groups:
         return grouped_points(options.data)
     published = read_published(options.configurations) if options.configurations else {}
-    return points(options.data, experts=options.experts, kinds=options.kinds, published=published)
+    chosen = {"experts": options.experts, "kinds": options.kinds}
+    return points(options.data, **chosen, equal_lengths=options.equal_lengths, published=published)
 
 
 def points(
-    folder: Path, *, experts: bool = False, kinds: bool = False, published: Catalogue | None = None
+    folder: Path,
+    *,
+    experts: bool = False,
+    kinds: bool = False,
+    equal_lengths: bool = False,
+    published: Catalogue | None = None,
 ) -> list[Point]:
     """The points of a folder: dense models, those with experts, or those whose layers differ.
 
-    Points with one published plan have that plan; those that guess tokens by it are left out.
+    Points with one published plan have that plan; those that may guess tokens are left out.
     """
     models = WITH_KINDS if kinds else WITH_EXPERTS if experts else MODELS
     with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if _is_known(row, models)]
     found = (_published_point(row, models, published or {}) for row in rows)
-    return [one for one in found if one is not None]
+    kept = [one for one in found if one is not None]
+    return kept if equal_lengths else [replace(one, in_step=False) for one in kept]
 
 
 def _published_point(
@@ -161,11 +181,11 @@ def _published_point(
     plans = find_plans(published, row, point.model)
     if len({plan.decode for plan in plans}) != 1:
         return point
-    plan = min(plans, key=lambda plan: plan.guesses)
+    plan = plans[0]
     design = plan.design(count_clients(row) or 1, point.model)
     names = ("tp", "ep", "attention_dp", "batch")
     changed = {name: int(design[name]) for name in names}
-    return None if plan.guesses else replace(point, **changed)
+    return None if any(plan.guesses for plan in plans) else replace(point, **changed)
 
 
 def disaggregated_points(folder: Path) -> list[Point]:
@@ -209,7 +229,7 @@ def summaries(found: Sequence[Point], told_s: np.ndarray) -> Iterator[dict[str, 
     errors = told_s / np.array([one.token_s for one in found]) - 1.0
     groups = defaultdict[tuple[str, ...], list[int]](list)
     for place, one in enumerate(found):
-        groups[one.model, one.device, one.framework, one.format].append(place)
+        groups[one.model, one.device, one.framework, one.most_weights].append(place)
     for key, places in [*sorted(groups.items()), (("all",) * 4, list(range(len(found))))]:
         some = errors[places]
         figures = (np.median(abs(some)), abs(some).mean(), np.median(some), abs(some).max())
@@ -266,7 +286,7 @@ def _design(point: Point) -> dict[str, object]:
         "ep": point.ep,
         "weight_format": point.format,
         **({} if point.expert_format == "same" else {"expert_format": point.expert_format}),
-        "kv_format": "bf16" if point.format == "bf16" else "fp8",
+        "kv_format": "bf16" if point.most_weights == "bf16" else "fp8",
     }
 
 
