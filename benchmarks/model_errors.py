@@ -69,8 +69,8 @@ def serving_rows(folder: Path) -> Iterator[Row]:
     for kind, chosen in (("dense", {}), ("experts", {"experts": True}), ("kinds", {"kinds": True})):
         kept = [one for one in serving.points(folder, **chosen) if not one.saturated]
         for one, at in zip(kept, serving.told(kept), strict=True):
-            group = f"{one.model} {one.device} {one.framework} {one.format}"
-            yield (kind, one.device, one.format), group, float(np.log(at / one.token_s))
+            group = f"{one.model} {one.device} {one.framework} {one.most_weights}"
+            yield (kind, one.device, one.most_weights), group, float(np.log(at / one.token_s))
 
 
 def training_rows() -> Iterator[Row]:

@@ -20,6 +20,11 @@ leaves out groups with texts of their own: for these the table may count devices
 and the recurrent states of Qwen3.5, with as many devices for attention as for experts too. Rows of
 more devices than a node has are left out: where their names say ``tp8_ep8``, their table has 64.
 
+With ``--configurations``, a clone of SemiAnalysisAI/InferenceX with its history, plans are those
+that it publishes (``published_plans.py``), and points that may guess tokens are left out. With
+``--equal-lengths``, load tests of equal lengths are modelled as such where prompts come first
+(:func:`service_formats.is_in_step`); without it, points have the evaluator's usual steady state.
+
 With ``--groups`` the points are those of DeepSeek-R1 whose attention is data-parallel: groups with
 sequences of their own, on as many devices as the name of the point says.
 
@@ -41,9 +46,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from published_plans import Catalogue, count_clients, find_plans, read_published
 from reference_tables import DATA, find_table
 from scipy.stats import spearmanr
-from service_formats import FORMATS, read_formats
+from service_formats import FORMATS, is_in_step, read_formats
 
 from dse.core.batch import Batch, Column
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
@@ -85,8 +91,16 @@ class Point:
     """Plan of separate prefill replicas: their number, tp, attention_dp and ep; else empty."""
     replicas: int = 1
     attention_dp: int = 1
+    in_step: bool = False
+    """Whether its sequences start and end together."""
     ttft_s: float
     token_s: float
+
+    @property
+    def most_weights(self) -> str:
+        """Format of most weights: that of routed experts, where the others have 16 bits."""
+        own = self.expert_format != "same" and self.format == "bf16"
+        return self.expert_format if own else self.format
 
     @property
     def saturated(self) -> bool:
@@ -96,18 +110,7 @@ class Point:
 
 def main() -> None:
     """Print the errors of each model, device, framework and format, and of all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--with-saturated", action="store_true")
-    parser.add_argument(
-        "--points", type=Path, help="where each point goes, with what is told of it"
-    )
-    parser.add_argument("--experts", action="store_true", help="models with experts instead")
-    parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
-    parser.add_argument("--groups", action="store_true", help="data-parallel attention instead")
-    parser.add_argument("--disaggregated", action="store_true", help="prefill replicas instead")
-    parser.add_argument("--speed", action="store_true", help="plans a second instead")
-    options = parser.parse_args()
+    options = _parse()
     if options.speed:
         print(f"plans_per_s,{speed():.0f}")
         return
@@ -124,19 +127,65 @@ def main() -> None:
     print(f"spearman {rank:.4f}; {left_out} saturated points left out", file=sys.stderr)
 
 
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--with-saturated", action="store_true")
+    parser.add_argument(
+        "--points", type=Path, help="where each point goes, with what is told of it"
+    )
+    parser.add_argument("--experts", action="store_true", help="models with experts instead")
+    parser.add_argument("--kinds", action="store_true", help="models whose layers differ instead")
+    parser.add_argument("--equal-lengths", action="store_true", help="of load tests that have them")
+    parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
+    parser.add_argument("--groups", action="store_true", help="data-parallel attention instead")
+    parser.add_argument("--disaggregated", action="store_true", help="prefill replicas instead")
+    parser.add_argument("--speed", action="store_true", help="plans a second instead")
+    return parser.parse_args()
+
+
 def _chosen_points(options: argparse.Namespace) -> list[Point]:
     if options.disaggregated:
         return disaggregated_points(options.data)
     if options.groups:
         return grouped_points(options.data)
-    return points(options.data, experts=options.experts, kinds=options.kinds)
+    published = read_published(options.configurations) if options.configurations else {}
+    chosen = {"experts": options.experts, "kinds": options.kinds}
+    return points(options.data, **chosen, equal_lengths=options.equal_lengths, published=published)
 
 
-def points(folder: Path, *, experts: bool = False, kinds: bool = False) -> list[Point]:
-    """The points of a folder: dense models, those with experts, or those whose layers differ."""
+def points(
+    folder: Path,
+    *,
+    experts: bool = False,
+    kinds: bool = False,
+    equal_lengths: bool = False,
+    published: Catalogue | None = None,
+) -> list[Point]:
+    """The points of a folder: dense models, those with experts, or those whose layers differ.
+
+    Points with one published plan have that plan; those that may guess tokens are left out.
+    """
     models = WITH_KINDS if kinds else WITH_EXPERTS if experts else MODELS
     with find_table(folder, "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
-        return [_point(row, models) for row in csv.DictReader(file) if _is_known(row, models)]
+        rows = [row for row in csv.DictReader(file) if _is_known(row, models)]
+    found = (_published_point(row, models, published or {}) for row in rows)
+    kept = [one for one in found if one is not None]
+    return kept if equal_lengths else [replace(one, in_step=False) for one in kept]
+
+
+def _published_point(
+    row: Mapping[str, str], models: Mapping[str, str], published: Catalogue
+) -> Point | None:
+    point = _point(row, models)
+    plans = find_plans(published, row, point.model)
+    if len({plan.decode for plan in plans}) != 1:
+        return point
+    plan = plans[0]
+    design = plan.design(count_clients(row) or 1, point.model)
+    names = ("tp", "ep", "attention_dp", "batch")
+    changed = {name: int(design[name]) for name in names}
+    return None if any(plan.guesses for plan in plans) else replace(point, **changed)
 
 
 def disaggregated_points(folder: Path) -> list[Point]:
@@ -162,13 +211,14 @@ def grouped_points(folder: Path) -> list[Point]:
 
 def told(found: Sequence[Point]) -> np.ndarray:
     """The time of a token that the evaluator tells for each point, in seconds."""
-    groups = defaultdict[tuple[str, str, int, int], list[int]](list)
+    groups = defaultdict[tuple[str, str, int, int, bool], list[int]](list)
     for place, one in enumerate(found):
-        groups[one.model, one.device, one.isl, one.osl].append(place)
+        groups[one.model, one.device, one.isl, one.osl, one.in_step].append(place)
     seconds = np.zeros(len(found))
-    for (model, device, isl, osl), places in groups.items():
+    for (model, device, isl, osl, in_step), places in groups.items():
         where = {"system" if found[places[0]].prefill else "device": device}
-        served = Serving(model=model, isl=isl, osl=osl, waiting=True, **where)
+        lengths = {"isl": isl, "osl": osl, "equal_lengths": in_step}
+        served = Serving(model=model, waiting=True, **lengths, **where)
         designs = [_design(found[place]) for place in places]
         seconds[places] = served.evaluate(Batch.of(designs)).columns["tpot"]
     return seconds
@@ -179,7 +229,7 @@ def summaries(found: Sequence[Point], told_s: np.ndarray) -> Iterator[dict[str, 
     errors = told_s / np.array([one.token_s for one in found]) - 1.0
     groups = defaultdict[tuple[str, ...], list[int]](list)
     for place, one in enumerate(found):
-        groups[one.model, one.device, one.framework, one.format].append(place)
+        groups[one.model, one.device, one.framework, one.most_weights].append(place)
     for key, places in [*sorted(groups.items()), (("all",) * 4, list(range(len(found))))]:
         some = errors[places]
         figures = (np.median(abs(some)), abs(some).mean(), np.median(some), abs(some).max())
@@ -236,7 +286,7 @@ def _design(point: Point) -> dict[str, object]:
         "ep": point.ep,
         "weight_format": point.format,
         **({} if point.expert_format == "same" else {"expert_format": point.expert_format}),
-        "kv_format": "bf16" if point.format == "bf16" else "fp8",
+        "kv_format": "bf16" if point.most_weights == "bf16" else "fp8",
     }
 
 
@@ -310,6 +360,7 @@ def _point(row: Mapping[str, str], models: Mapping[str, str]) -> Point:
         batch=int(row["batch_size"]),
         tp=int(row["tp_size"]),
         ep=1 if models is MODELS else _count(row, "moe_ep_size"),
+        in_step=is_in_step(row),
         ttft_s=float(row["silicon_ttft_ms"]) * 1e-3,
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )

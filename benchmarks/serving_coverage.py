@@ -22,10 +22,6 @@ prediction, whose tokens are accepted with the lowest published probability, .85
 DeepSeek-V3, 2024, section 5.4.3). *Published, maybe guessing* services have one published plan,
 with and without guesses; the error is that without.
 
-The project's own load tests have equal lengths (standard deviation 0, end of text ignored:
-``src/aiconfigurator/generator/sflow.py`` of the same commit), those of InferenceX 80 to 100 % of
-the nominal ones (``RANDOM_RANGE_RATIO``).
-
 With ``--choices``, of the stated services of one model, system, software version, formats, lengths
 and number of clients, the plan that the model finds best is compared with the measured best: by
 the time of a token, and by tokens a second and device.
@@ -49,7 +45,7 @@ from pathlib import Path
 import numpy as np
 from published_plans import Catalogue, count_clients, find_plans, read_published
 from scipy.stats import spearmanr
-from service_formats import FORMATS, read_formats
+from service_formats import FORMATS, is_in_step, read_formats
 
 from dse.core.batch import Batch
 from dse.errors import DseError
@@ -87,13 +83,6 @@ MEASUREMENT = ("system", "mode", "isl", "osl", "silicon_ttft_ms", "silicon_tpot_
 
 ACCEPTANCE = 0.85
 """Probability that the token of a layer for multi-token prediction is accepted."""
-
-PREFILL_FIRST = ("sglang",)
-"""Servers that compute all waiting prompts before the next decode step.
-
-Source: sgl-project/sglang, documentation of the server arguments: ``enable_mixed_chunk``, which
-joins prompts to decode steps, is off by default. vLLM and TensorRT-LLM join them.
-"""
 
 GUESSING_LAYER = {
     "deepseek-v3": {"dense_layers": 0},
@@ -194,14 +183,9 @@ def _service(
         design=design,
         part=part_of(model, row["system"]),
         software=" ".join(row[name] for name in SOFTWARE),
-        in_step=row["backend"] in PREFILL_FIRST and _has_equal_lengths(row),
+        in_step=is_in_step(row),
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )
-
-
-def _has_equal_lengths(row: Mapping[str, str]) -> bool:
-    """Return whether a row is of the project's own load tests, not of InferenceX."""
-    return "/data/" in row["silicon_data_source"]
 
 
 def _read_plan(row: Mapping[str, str]) -> dict[str, int]:

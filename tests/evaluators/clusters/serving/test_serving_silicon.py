@@ -56,10 +56,10 @@ def test_half_of_the_dense_points_are_met_within_fifteen_percent_and_their_order
 
 @tables.needs(SERVICES)
 def test_models_with_experts_are_met_as_the_catalogue_tells():
-    """11.8 % at the median and .952 (18.3 % and .953 when they were first looked at)."""
+    """11.9 % at the median and .951 (18.3 % and .953 when they were first looked at)."""
     errors, rank = judged(experts=True)
     assert len(errors) > 600
-    assert np.median(abs(errors)) == pytest.approx(0.118, abs=0.001)
+    assert np.median(abs(errors)) == pytest.approx(0.119, abs=0.001)
     assert rank >= 0.95
 
 
