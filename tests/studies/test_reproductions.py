@@ -97,6 +97,7 @@ FAST = frozenset(
         "young_daly",
         "zero_infinity",
         "zo2",
+        "tempi",
         "tilus",
         "twill",
         "cheetah",
