@@ -39,6 +39,7 @@ OUTCOMES = BENCH.read_record()
 FAST = frozenset(
     {
         "adabatch",
+        "algoperf",
         "apex",
         "apex_clocks",
         "apex_experts",
