@@ -67,6 +67,7 @@ FAST = frozenset(
         "frontier",
         "frontier_175b",
         "gradient_coding",
+        "kernel_launches",
         "kinetics",
         "kinetics_measured",
         "mad_max",
