@@ -92,6 +92,7 @@ FAST = frozenset(
         "smaug",
         "snell",
         "energy_of_reasoning",
+        "ssd_train",
         "superpipeline",
         "ttspm",
         "xpu_athalon",
