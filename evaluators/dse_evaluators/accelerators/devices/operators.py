@@ -38,6 +38,7 @@ class Operators:
         kinds: classes, as indices of CLASSES, (l,).
         temporal: whether attention is along the frames of a video, (l,).
         queries: rows of queries of a head, (m,).
+        order: the operators in the order of the network, as indices, (k,).
     """
 
     first: Kernels
@@ -47,6 +48,12 @@ class Operators:
     kinds: Ints
     temporal: Mask
     queries: Floats
+    order: Ints
+
+    @property
+    def weighted(self) -> Mask:
+        """Whether the operators have weights, (l,)."""
+        return np.asarray(self.kinds != _ATTENTION)
 
 
 def operators_of(table: LayerTable) -> Operators:
@@ -56,7 +63,9 @@ def operators_of(table: LayerTable) -> Operators:
         table: the layer table; two products without weights in a row, of which the second has as
             deep dot products as the first has columns, are one attention.
     """
-    counted = Counter(_pair(table.layers))
+    every = list(_pair(table.layers))
+    counted = Counter(every)
+    places = {operator: place for place, operator in enumerate(counted)}
     pairs = [layers for layers, _ in counted]
     fused = np.flatnonzero([len(layers) == 2 for layers in pairs])
     seconds = [layers[1] for layers in pairs if len(layers) == 2]
@@ -68,6 +77,7 @@ def operators_of(table: LayerTable) -> Operators:
         kinds=np.array([_class_of(layers[0]) for layers in pairs]),
         temporal=np.array([temporal for _, temporal in counted]),
         queries=np.array([pairs[place][0].height for place in fused.tolist()], dtype=float),
+        order=np.array([places[operator] for operator in every]),
     )
 
 
@@ -162,16 +172,7 @@ def times_of(
     Source:
         Dao et al.: FlashAttention, 2022, section 3.1: bytes of plain and of fused attention.
     """
-    first = operators.first.work(on.recipe, runs.batch)
-    took = on.took_s(_slow(first, operators.temporal, runs))  # (l, n)
-    if operators.second is not None:
-        rows = operators.fused
-        second = operators.second.work(on.recipe, runs.batch)
-        scores = operators.first.results(runs.batch)[rows]
-        after = _fuse(_rows(first, rows), second, scores, on.recipe) if fused else second
-        after_s = on.took_s(_slow(after, operators.temporal[rows], runs))
-        took[rows] = after_s if fused else took[rows] + after_s + on.passed_s(scores)
-    took = took * operators.repeats
+    took = kernel_times(operators, on, runs, fused=fused) * operators.repeats
     passed = on.passed_s(operators.first.results(runs.batch)) * operators.repeats
     by_class = [took[operators.kinds == kind].sum(axis=0) for kind in range(3)]
     by_class.append(
@@ -181,6 +182,29 @@ def times_of(
     return OperatorTimes(
         by_class=np.stack(by_class), temporal_s=took[operators.temporal].sum(axis=0)
     )
+
+
+def kernel_times(
+    operators: Operators, on: OperatorDevice, runs: OperatorRun, *, fused: bool
+) -> Floats:
+    """Return the time [s] of each distinct operator for n runs, (l, n); as :func:`times_of`.
+
+    Args:
+        operators: the operators of the network.
+        on: the device.
+        runs: conditions of the runs.
+        fused: whether attention is fused.
+    """
+    first = operators.first.work(on.recipe, runs.batch)
+    took = on.took_s(_slow(first, operators.temporal, runs))  # (l, n)
+    if operators.second is not None:
+        rows = operators.fused
+        second = operators.second.work(on.recipe, runs.batch)
+        scores = operators.first.results(runs.batch)[rows]
+        after = _fuse(_rows(first, rows), second, scores, on.recipe) if fused else second
+        after_s = on.took_s(_slow(after, operators.temporal[rows], runs))
+        took[rows] = after_s if fused else took[rows] + after_s + on.passed_s(scores)
+    return took
 
 
 def _slow(work: KernelWork, temporal: Mask, runs: OperatorRun) -> KernelWork:

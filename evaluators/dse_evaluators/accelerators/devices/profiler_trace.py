@@ -31,7 +31,9 @@ TYPES: Mapping[str, str] = {
 }
 """Number formats by the types of the matrices in a trace."""
 
-_LAUNCHES = ("cuda_runtime", "cuda_driver", "hip_runtime")
+LAUNCHES = ("cuda_runtime", "cuda_driver", "hip_runtime")
+"""Categories of the calls that launch kernels."""
+
 _OWN_KERNELS = "at::native::"
 _TF32 = ("tf32", "s1688")
 _MOST_BYTES = 1 << 30
@@ -71,7 +73,7 @@ def read_traced_gemms(path: Path) -> list[TracedGemm]:
     Source:
         pytorch/kineto, README of the trace format: ``correlation`` joins a launch and its kernel.
     """
-    events = _read_events(path)
+    events = read_events(path)
     kernels = defaultdict[Any, list[Mapping[str, Any]]](list)
     launches = defaultdict[Any, list[tuple[float, Any]]](list)
     for event in events:
@@ -81,7 +83,7 @@ def read_traced_gemms(path: Path) -> list[TracedGemm]:
             continue
         if kind == "kernel":
             kernels[arguments["correlation"]].append(event)
-        elif kind in _LAUNCHES:
+        elif kind in LAUNCHES:
             thread = (event.get("pid"), event.get("tid"))
             launches[thread].append((float(event["ts"]), arguments["correlation"]))
     for one in launches.values():
@@ -99,7 +101,15 @@ def read_traced_gemms(path: Path) -> list[TracedGemm]:
     return found
 
 
-def _read_events(path: Path) -> Sequence[Mapping[str, Any]]:
+def read_events(path: Path) -> Sequence[Mapping[str, Any]]:
+    """Return the events with a duration of a trace of PyTorch's profiler.
+
+    Args:
+        path: trace as JSON, which may be compressed by gzip.
+
+    Raises:
+        SpecError: the file is not a trace of the profiler.
+    """
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":

@@ -44,6 +44,8 @@ class OffloadPlan:
     """Share of the other activations kept for the backward pass; the rest is recomputed."""
     resident: Floats
     """Layers whose weights stay on the GPU while the others are offloaded."""
+    held: Floats
+    """Last layers whose activations stay on the GPU while those of the others are offloaded."""
     wire_bytes: Floats
     weights_at: Floats
     gradients_at: Floats
@@ -103,8 +105,13 @@ def rules(plan: OffloadPlan, ssds: Floats) -> Iterator[Rule]:
     for what, count in (
         ("stay on the GPU", plan.resident),
         ("are between checkpoints", plan.checkpoint_interval),
+        ("keep their activations on the GPU", plan.held),
     ):
         yield Rule(count > plan.layers, several % what, count, plan.layers)
+    here = (plan.held > 0.0) & (plan.activations_at == GPU)
+    yield Rule(
+        here, "{has:g} layers are held, but all activations are on the GPU", plan.held, plan.held
+    )
     places = (plan.weights_at, plan.gradients_at, plan.optimizer_at, plan.activations_at)
     kinds = np.sum([place == NVME for place in places], axis=0).astype(np.float64)
     yield Rule(

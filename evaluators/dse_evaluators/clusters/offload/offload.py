@@ -75,6 +75,7 @@ _PLAN: Mapping[str, Reading] = {
     "checkpoint_interval": NumberInput(1, 1e5, default=1.0, whole=True),
     "kept": NumberInput(0, 1, default=0.0),
     "resident": NumberInput(0, 1e5, default=0.0, whole=True),
+    "held": NumberInput(0, 1e5, default=0.0, whole=True),
 }
 # PCIe 4 x16 moves 31.5 GB/s each way before packet overhead: 25 is assumed. Adam: 2.57 s for ten
 # billion weights on two Xeon 8168 (Ren et al., ZeRO-Offload, 2021, table 4, recalled). The disk is
@@ -123,6 +124,8 @@ class Offload(ChosenOptions, reads={**_PLAN, **_NODE, **_WORDS}, provides=_METRI
         sequence: tokens of a sequence.
         accumulate: batches for each step of the optimizer.
         checkpoint_interval, resident: in layers.
+        held: last layers whose activations stay on the GPU, so that the others leave and come back
+            while these are computed; only if ``activations_at`` is another place.
         pcie_bandwidth: bandwidth of PCIe in each direction.
         adam_rate: weights per second.
         ssd_read_bandwidth, ssd_write_bandwidth, ssd_capacity, ssd_endurance: figures of each disk.
@@ -146,7 +149,8 @@ class Offload(ChosenOptions, reads={**_PLAN, **_NODE, **_WORDS}, provides=_METRI
             number is out of range.
 
     Source:
-        Rajbhandari et al., ZeRO-Infinity, 2021; Liao et al., Fuyou, 2024.
+        Rajbhandari et al., ZeRO-Infinity, 2021; Liao et al., Fuyou, 2024; Wu et al., SSDTrain, 2024
+        (``held``).
     """
 
     user_options: ClassVar[Sequence[str]] = ("device",)
@@ -166,6 +170,7 @@ class Offload(ChosenOptions, reads={**_PLAN, **_NODE, **_WORDS}, provides=_METRI
     checkpoint_interval: float | None = None
     kept: float | None = None
     resident: float | None = None
+    held: float | None = None
     pcie_bandwidth: float | str | None = None
     host_memory: float | str | None = None
     adam_rate: float | str | None = None

@@ -165,6 +165,31 @@ def _on_disk(place: Floats, moved: Floats) -> Floats:
     return np.where(place == NVME, moved, 0.0)
 
 
+def _passes_s(
+    plan: OffloadPlan, node: OffloadNode, ahead: PhaseLoad, back: PhaseLoad
+) -> tuple[Floats, Floats]:
+    """Return the times [s] of both passes of a batch, (n,) each.
+
+    Without held layers, the backward pass begins when the last layer's activations have left, and
+    waits until they are back. Held layers compute in the meantime: what a layer takes to leave and
+    to come back is hidden behind their two passes.
+
+    Source:
+        Wu et al.: SSDTrain, 2024, section 3: the last activations are kept for the backward pass.
+    """
+    forward_s = ahead.took_s(node, plan.overlapped, plan.layers)
+    backward_s = back.took_s(node, plan.overlapped, plan.layers)
+    ahead_s, back_s = ahead.busy_s(node), back.busy_s(node)
+    computed_s = ahead_s[0] + back_s[0]
+    moved_s = np.sum([*ahead_s[1:], *back_s[1:]], axis=0)
+    waited_s = np.maximum(moved_s - plan.held * computed_s, 0.0) / plan.layers
+    holds = plan.overlapped & (plan.held > 0.0)
+    return (
+        np.where(holds, np.max(ahead_s, axis=0), forward_s),
+        np.where(holds, np.max(back_s, axis=0) + waited_s, backward_s),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadStep:
     """Seconds of a training step by phase, and its total work; every field is (n,)."""
@@ -197,8 +222,7 @@ def step(plan: OffloadPlan, node: OffloadNode) -> OffloadStep:
     """
     ahead, back, update = forward(plan), backward(plan), optimizer(plan)
     together = plan.overlapped
-    forward_s = ahead.took_s(node, together, plan.layers)
-    backward_s = back.took_s(node, together, plan.layers)
+    forward_s, backward_s = _passes_s(plan, node, ahead, back)
     both_s = (back + update).took_s(node, together, plan.layers)
     after_s = update.took_s(node, together, plan.layers)
     computed_s = 3.0 * forward_flops(plan) / node.flops_per_s

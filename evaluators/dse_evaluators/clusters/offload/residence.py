@@ -63,7 +63,8 @@ def kept_activations(plan: OffloadPlan) -> Floats:
 
 def moved_activations(plan: OffloadPlan) -> Floats:
     """Return the bytes of kept activations that leave the GPU; 0 where they stay, (n,)."""
-    on_the_wire = kept_activations(plan) * (plan.wire_bytes / WORD_BYTES)
+    left = 1.0 - plan.held / plan.layers
+    on_the_wire = kept_activations(plan) * (plan.wire_bytes / WORD_BYTES) * left
     return np.where(plan.activations_at == GPU, 0.0, on_the_wire)
 
 
@@ -80,8 +81,11 @@ def on_gpu(plan: OffloadPlan) -> OnGpu:
     stay = plan.keeps_gradients & (plan.gradients_at == GPU)
     away = plan.activations_at != GPU
     remade = plan.checkpoint_interval * (1.0 - plan.kept)
-    arriving = plan.kept * np.where(away, plan.moving, 1.0)
+    # The layer in use is one of those that are held, as long as they are there.
+    arriving = plan.kept * np.where(away, np.maximum(plan.moving, plan.held + 1.0), 1.0)
     working = plan.tokens * plan.hidden * _LAYER_BYTES * (remade + arriving)
+    marks = _CHECKPOINT_BYTES / plan.checkpoint_interval * (1.0 - plan.kept) * plan.held
+    working = working + plan.tokens * plan.hidden * marks
     return OnGpu(
         weights=WORD_BYTES * count * (1.0 - plan.streamed) + np.where(elsewhere, passing, 0.0),
         gradients=np.where(stay, WORD_BYTES * count, plan.moving * word),

@@ -47,6 +47,7 @@ KNOBS = {
     "checkpoint_interval": 2,
     "kept": 0.5,
     "resident": 3,
+    "held": 2,
     "weights_at": "cpu",
     "optimizer_at": "cpu",
     "gradients_at": "nvme",
@@ -273,3 +274,41 @@ def test_utilization_counts_no_work_that_is_done_twice():
     assert kept["model_rate"] / device_of("rtx-4090").flops_per_s["fp16"] == pytest.approx(
         kept["utilization"]
     )
+
+
+HELD = HOME | {"activations_at": "nvme", "overlap": "transfers", "ssds": 1, "layers": 8}
+
+
+def metrics_of(**changes):
+    got = ROOMY.evaluate(Batch.of([HELD | changes]))
+    assert not got.faults
+    return {name: column.item() for name, column in got.columns.items()}
+
+
+def test_held_layers_are_not_moved():
+    moved = [metrics_of(held=held)["ssd_written"] for held in (0, 2, 8)]
+    assert moved == pytest.approx([moved[0], 0.75 * moved[0], 0])
+
+
+def test_a_held_layer_hides_the_turn_from_forward_to_backward():
+    fast = dict.fromkeys(("ssd_read_bandwidth", "ssd_write_bandwidth", "pcie_bandwidth"), 400e9)
+    turned, held = (metrics_of(**fast, held=one) for one in (0, 1))
+    assert held["transfer_time"] == 0
+    assert turned["transfer_time"] > 0.01 * turned["step_time"]
+
+
+def test_slow_disks_are_the_limit_however_many_layers_hide_the_turn():
+    slow = {"ssd_read_bandwidth": 1e6, "ssd_write_bandwidth": 2e6}
+    found = metrics_of(**slow, held=1)
+    # Seven layers are written at 2 MB/s and read at half of that.
+    assert found["step_time"] == pytest.approx(found["ssd_written"] * 1.5e-6, rel=0.25)
+
+
+def test_memory_has_held_layers_and_the_next_one():
+    two, three = (metrics_of(held=held)["activations_memory"] for held in (1, 2))
+    assert three == pytest.approx(1.5 * two)
+
+
+def test_held_layers_have_no_effect_if_all_activations_are_on_the_gpu():
+    got = ROOMY.evaluate(Batch.of([HELD | {"activations_at": "gpu", "held": 1}]))
+    assert "all activations are on the GPU" in got.faults[0].reason

@@ -1,0 +1,1 @@
+"""Launches of kernels by the host, and what the device waits for."""
