@@ -114,3 +114,20 @@ def test_what_it_cannot_be_run_on_is_refused_beforehand(values):
 def test_a_device_whose_power_no_source_tells_is_refused():
     with pytest.raises(SpecError, match="power limit of tpu-v6e"):
         Gemm(device="tpu-v6e")
+
+
+def test_devices_of_the_user_are_chosen_beside_ours(tmp_path):
+    (tmp_path / "slow.yaml").write_text("{like: h100-sxm, bf16: 400 TFLOP/s}")
+    platforms = {"capped": {"like": "h100-sxm", "bandwidth": "1 TB/s"}}
+    own = Gemm(platforms={**platforms, "slow": str(tmp_path / "slow.yaml")})
+    large = {"m": 8192, "n": 8192, "k": 8192}
+    small = {"m": 1, "n": 8192, "k": 8192}
+    designs = [{**one, "device": name} for one in (large, small) for name in ("h100-sxm", "capped")]
+    latency = own.evaluate(Batch.of(designs)).columns["latency"]
+    assert latency[1] == pytest.approx(latency[0], rel=0.1)
+    assert latency[3] > 2.0 * latency[2]
+    [slow] = own.evaluate(Batch.of([{**large, "device": "slow"}])).columns["latency"]
+    assert slow > 1.8 * latency[0]
+    assert own.version != Gemm(platforms=platforms).version
+    with pytest.raises(SpecError, match="device cannot be 'caped'"):
+        own.check_values({"device": ["caped"]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from dse_evaluators.accelerators.devices.gemm_tiles import TILES, waves
 from dse_evaluators.accelerators.devices.gpu_power import compute_draw
 from dse_evaluators.accelerators.devices.gpu_run import CalibratedDevice, machine
 from dse_evaluators.accelerators.devices.platforms import (
+    Platforms,
+    devices_of,
     hash_device_files,
     is_path,
     read_device,
@@ -29,6 +32,7 @@ from dse_evaluators.accelerators.devices.roofline import KernelWork, Times, time
 from dse_evaluators.alike import gather_parts, groups, infeasible_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import CheckedInput, NumberInput, Reading, Readings, one_of
+from dse_evaluators.readings import look_up_row
 
 LIBRARY = "library"
 """Name for the tile that a library selects, with which the constants were measured."""
@@ -87,9 +91,11 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         format: a format of ``RECIPES``, for designs without an input ``format``.
         stack: software whose measured constants are used: a framework (``vllm``), a version
             (``vllm-0.24.0``), or empty for the median of all.
+        platforms: figures of devices of yours, or paths of their files, by name, such as ``{mine:
+            {like: h100-sxm, memory: 96 GB}}``: see :mod:`.platforms`.
 
     Inputs:
-        device: a device of ``devices.csv``, or the file that the option names.
+        device: a device of ``devices.csv`` or ``platforms``, or the file that the option names.
         format: a format of ``RECIPES``.
         tile: one of ``TILES``, or ``library``: that of the vendor's library.
 
@@ -107,14 +113,19 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         SpecError: an option has an invalid value.
     """
 
+    user_options: ClassVar[Sequence[str]] = ("device", "platforms.*")
+
     device: str = "h100-sxm"
     format: str = "bf16"
     stack: str = ""
+    platforms: Platforms | None = None
 
     def __post_init__(self) -> None:
         usual = {"device": self.device, "format": self.format}
-        self._own = {self.device: read_device(Path(self.device))} if is_path(self.device) else {}
-        edition = hash_device_files(self._own)
+        own = {self.device: read_device(Path(self.device))} if is_path(self.device) else {}
+        platforms = self.platforms or {}
+        self._devices = {**devices_of(platforms), **own}
+        edition = hash_device_files((*own, *platforms.values()))
         self.version = "-".join(filter(None, (type(self).version, edition)))
         inputs = {**_INPUTS, "device": CheckedInput(self._check_device)}
         self.declare(Readings(inputs).otherwise(usual))
@@ -165,7 +176,7 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         _check_power_limit(self._device(str(value)))
 
     def _device(self, name: str) -> Device:
-        return self._own[name] if name in self._own else device_of(name)
+        return look_up_row("device", name, self._devices)
 
     def _evaluate_device(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
         """Compute the metrics of GEMMs on one device in one format and tile."""
