@@ -86,6 +86,7 @@ FAST = frozenset(
         "prism_placement",
         "qat_split",
         "recpipe",
+        "recommender_operators",
         "recssd",
         "resnet_bits",
         "s3",
