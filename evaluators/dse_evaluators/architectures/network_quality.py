@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 
 from dse.core.values import Floats
-from dse_evaluators.architectures.call_clock import CallTiming, time_by
 from dse_evaluators.architectures.image_files import ImageSplits
 from dse_evaluators.architectures.shared_networks import SharedNetwork
 from dse_evaluators.architectures.supernet_weights import (
@@ -20,6 +19,7 @@ from dse_evaluators.architectures.supernet_weights import (
     resize,
     resize_examples,
 )
+from dse_evaluators.call_clock import CallTiming, time_by
 from dse_evaluators.compression.compress import Compressed, compress_network
 from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.compression.reference import Reference, build_reference

@@ -10,10 +10,10 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import PluginError, nearest
 from dse.protocols import Evaluator
-from dse_evaluators.architectures.call_clock import CallTiming
 from dse_evaluators.architectures.image_files import DIGITS, digest_images, read_images
 from dse_evaluators.architectures.network_inputs import NETWORK_INPUTS, complete_design
 from dse_evaluators.architectures.shared_networks import network_of
+from dse_evaluators.call_clock import CallTiming
 from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.words import FORMATS

@@ -75,7 +75,9 @@ class Phone(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         products are left out. Parameters outside of matrix products count for memory only.
 
     Error:
-        Not validated: no phone was available. All figures of the phone are the user's.
+        Not validated: no phone was available. All figures of the phone are the user's. With
+        llama.cpp on a server's processor, the time of a token over its bytes differed by up to a
+        factor of 2.5 between formats of the weights (``studies/reproductions/melt.yaml``).
 
     Source:
         Laskaridis et al.: MELTing Point, 2024: generation is limited by memory bandwidth, and

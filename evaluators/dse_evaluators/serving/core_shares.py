@@ -38,16 +38,14 @@ class CoreShares(DeclaredEvaluator, reads={}, provides=_METRICS, version="1"):
     the mean relative error of Amdahl's law on the rows of the table with ``split: test``; undefined
     without such rows. Tasks that need more cores than there are, are infeasible.
 
+    Each task of the table has an input for its cores, such as ``solver_cores``.
+
     Args:
         scaling: your measurements: a CSV or Parquet file with the columns ``task``, ``cores`` and
             ``seconds``, and optionally ``split``; a law is fitted to the rows ``fit`` only.
         law: ``amdahl`` fits a + b/p to each task; ``table`` takes the recorded times, for recorded
             numbers of cores only.
         cores: cores of the machine.
-
-    Inputs:
-        TASK_cores: cores of a task, one input for each task of the table, such as
-            ``solver_cores``.
 
     Limits:
         Tasks do not slow one another: shared caches, memory bandwidth and clocks are as in the
@@ -64,6 +62,7 @@ class CoreShares(DeclaredEvaluator, reads={}, provides=_METRICS, version="1"):
     Example:
         options: {scaling: scaling.csv, cores: 8}
         parameters: {solver_cores: [1, 2, 4], network_cores: [1, 2, 4]}
+        objectives: {makespan: minimize, idle_share: minimize}
         files:
           scaling.csv: |
             task,cores,seconds

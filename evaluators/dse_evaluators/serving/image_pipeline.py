@@ -12,7 +12,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, InfeasibleError, PluginError
-from dse_evaluators.architectures.call_clock import CallTiming, time_by
+from dse_evaluators.call_clock import CallTiming, time_by
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.measured.kernel_timing import (
     count_processors,

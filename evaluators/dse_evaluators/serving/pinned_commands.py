@@ -66,6 +66,9 @@ class PinnedCommands(
     already; cores of several commands count for each. The time includes the start of a program, so
     let it work for seconds. A command that fails, or exceeds the time limit, fails the design.
 
+    Each command has an input such as ``first_cores``: its number of threads, which it finds in
+    ``OMP_NUM_THREADS`` and similar variables, and of the cores that it is bound to.
+
     Args:
         run: the commands by the names of their tasks, each a program and its arguments; no shell
             interprets them. ``{cores}`` in an argument is replaced by the number of cores, and the
@@ -76,8 +79,6 @@ class PinnedCommands(
         cwd: the working directory.
 
     Inputs:
-        TASK_cores: threads of a command, which it finds in ``OMP_NUM_THREADS`` and similar
-            variables, and cores that it is given; one input for each task.
         placement: ``disjoint`` binds each command to cores of its own; ``shared`` binds each to
             the first cores of the machine; ``free`` binds none.
 

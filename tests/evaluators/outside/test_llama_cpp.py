@@ -9,8 +9,9 @@ import psutil
 import pytest
 
 from dse.core.batch import Batch
-from dse.errors import PluginError
+from dse.errors import PluginError, SpecError
 from dse_evaluators.outside.servers.llama_cpp import LlamaCpp
+from dse_evaluators.outside.servers.random_gguf import shape_of, write_random_model
 
 SHAPE = {"layers": 1, "width": 64, "heads": 4, "kv_heads": 2, "ffn": 128}
 TRAFFIC = {"requests": 4, "prompt_tokens": [8, 32], "output_tokens": 6}
@@ -82,6 +83,9 @@ def test_a_damaged_file_is_one_failure_with_the_servers_last_words(tmp_path):
         ({"model": "absent.gguf"}, "absent.gguf"),
         ({"model": {"layer": 1}}, "no 'layer'"),
         ({"model": {"width": 30}}, "heads do not divide"),
+        ({"models": {"q8_0": "absent.gguf"}}, "models is 'absent.gguf'"),
+        ({"models": {"q8_0": "a.gguf"}, "model": SHAPE}, "both model and models"),
+        ({"models": {}}, "models is {}"),
         ({"traffic": {"promt_tokens": 3}}, "no 'promt_tokens'"),
         ({"traffic": {"file": "a.csv", "requests": 3}}, "'requests' has no effect"),
         ({"traffic": {"prompt_tokens": [9, 3]}}, "prompt_tokens is"),
@@ -101,3 +105,32 @@ def test_a_bad_row_of_a_traffic_file_is_named_with_its_line(tmp_path):
         LlamaCpp(traffic={"file": str(file)})
     file.write_text("prompt_tokens,output_tokens\n8,4\n16,2\n")
     assert LlamaCpp(traffic={"file": str(file)})._traffic.longest == 18
+
+
+def test_files_by_format_are_served_in_their_size(tmp_path):
+    pytest.importorskip("xllamacpp")
+    gguf = pytest.importorskip("gguf")
+    files = {name: tmp_path / f"{name}.gguf" for name in ("f16", "q8_0")}
+    for name, path in files.items():
+        write_random_model(path, shape_of(SHAPE), weight_format=name)
+    kinds = {
+        name: {str(one.name): one.tensor_type.name for one in gguf.GGUFReader(path).tensors}
+        for name, path in files.items()
+    }
+    assert kinds["f16"]["blk.0.ffn_up.weight"] == "F16"
+    assert kinds["q8_0"]["blk.0.ffn_up.weight"] == "Q8_0"
+    assert kinds["q8_0"]["output_norm.weight"] == "F32"
+    models = {name: str(path) for name, path in files.items()}
+    made = LlamaCpp(models=models, traffic=TRAFFIC, repeats=1)
+    assert made.reads == {"weight_format"}
+    metrics = made.evaluate(Batch.of([{"weight_format": name} for name in files]))
+    made.close()
+    assert not metrics.faults
+    assert metrics.columns["model_size"].tolist() == [one.stat().st_size for one in files.values()]
+
+
+def test_formats_in_blocks_need_widths_of_whole_blocks():
+    made = LlamaCpp(model={**SHAPE, "width": 80, "heads": 4, "kv_heads": 2})
+    with pytest.raises(SpecError, match="weight_format"):
+        made.check_values({"weight_format": ["f16", "q4_0"]})
+    LlamaCpp(model=SHAPE).check_values({"weight_format": ["f16", "q4_0"]})

@@ -13,15 +13,20 @@ from tempfile import mkdtemp
 from typing import Any, ClassVar
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metrics
+from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.generic.answer import Answer, columns_of
+from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
 from dse_evaluators.generic.options import seconds_of
 from dse_evaluators.generic.process import Program
 from dse_evaluators.outside.external_inputs import Knob, SimulatorInputs
 from dse_evaluators.outside.servers.free_port import find_free_port
-from dse_evaluators.outside.servers.random_gguf import SHAPE, shape_of, write_random_model
+from dse_evaluators.outside.servers.random_gguf import (
+    SHAPE,
+    WEIGHT_FORMATS,
+    shape_of,
+    write_random_model,
+)
 from dse_evaluators.outside.servers.request_draws import Requests
 from dse_evaluators.outside.servers.request_times import METRICS, check_load, measure, repeats_of
 from dse_evaluators.outside.servers.server_process import KeptServer, ServerError, ServerProcess
@@ -42,6 +47,8 @@ _LAUNCH = (
     Knob(name="flash_attention", default="auto", words=("off", "on", "auto")),
 )
 _REQUEST_SIDE = (Knob(name="clients", default=1), Knob(name="rate", unit="1/s", default=0.0))
+_FORMAT = "weight_format"
+_SIZE = Metric(name="model_size", unit="B", goal="minimize")
 _WHOLE = ("threads", "batch_threads", "context", "batch", "ubatch", "parallel")
 
 
@@ -51,13 +58,15 @@ class LlamaCpp:
     The server is restarted when a design differs from the last one in a launch setting, but not for
     other values of ``clients`` and ``rate``. Sort a study's designs accordingly, or let one worker
     measure, to save starts. ``tpot`` is the time per output token after the first one, in seconds,
-    ``throughput`` the output tokens per second, ``memory`` the resident set of the server. Energy
-    is not measured.
+    ``throughput`` the output tokens per second, ``memory`` the resident set of the server,
+    ``model_size`` the size of the GGUF file. Energy is not measured.
 
     Args:
         model: the user's GGUF file; or the shape of a model of random weights, such as
             ``{layers: 4, width: 256, heads: 4, kv_heads: 2, ffn: 768, context: 8192}``, the
             default.
+        models: instead of ``model``, the user's GGUF files of one model by the formats of their
+            weights, which the input ``weight_format`` selects: ``{q8_0: a.gguf, q4_k: b.gguf}``.
         traffic: ``requests``, ``prompt_tokens`` and ``output_tokens`` (a length, or two ends of a
             uniform distribution) and ``seed``; or ``file``, a CSV file with the columns
             ``prompt_tokens`` and ``output_tokens``. Prompts are random token ids from ``first_id``
@@ -67,6 +76,11 @@ class LlamaCpp:
         timeout: time limit of each repeat: seconds, or a text such as ``5 min``.
         start: time limit until the server is ready, in the same form.
         inputs: inputs that are fixed and not read from the design, such as ``{threads: 2}``.
+
+    Inputs:
+        weight_format: format of the weights: of random ones ``f16`` (the default), ``q8_0``,
+            ``q5_0`` or ``q4_0``; of ``models``, a name among them. The file of a ``model`` has its
+            own.
 
     Limits:
         CPU only. Needs the extra ``llama``: ``pip install 'dse-engine[llama]'``.
@@ -86,32 +100,34 @@ class LlamaCpp:
 
     kind: Kind = "measured"
     version = "1"
-    user_options: ClassVar[Sequence[str]] = ("model", "traffic")
+    user_options: ClassVar[Sequence[str]] = ("model", "models.*", "traffic")
 
     def __init__(
         self,
         *,
         model: str | Mapping[str, int] | None = None,
+        models: Mapping[str, str] | None = None,
         traffic: Mapping[str, Any] | None = None,
         repeats: int = 3,
         timeout: float | str = "5 min",
         start: float | str = "5 min",
         inputs: Mapping[str, Any] | None = None,
     ) -> None:
-        knobs = (*_LAUNCH, *_REQUEST_SIDE)
+        self._model = _model_of(model) if models is None else _models_of(models, model)
+        knobs = (*_LAUNCH, *_REQUEST_SIDE, *_format_knob(self._model, is_drawn=models is None))
         fixed = _known(inputs, [knob.name for knob in knobs])
         self._inputs = SimulatorInputs(knobs, fixed)
         self.reads, self.optional = self._inputs.reads, self._inputs.optional
         self.units = self._inputs.units
-        self.provides = {metric.name: metric for metric in METRICS}
-        self._model = _model_of(model)
+        self.provides = {metric.name: metric for metric in (*METRICS, _SIZE)}
         self._traffic = Requests(traffic)
         self._repeats = repeats_of(repeats)
         self._timeout_s = seconds_of("timeout", timeout)
         self._start_s = seconds_of("start", start)
         self._kept = KeptServer()
         self._endpoint: Endpoint | None = None
-        self._random_file: str | None = None
+        self._random_files: dict[str, str] = {}
+        self._is_drawn = models is None and not isinstance(self._model, str)
 
     @property
     def missing(self) -> str:
@@ -123,11 +139,13 @@ class LlamaCpp:
     @property
     def starts(self) -> tuple[str, ...]:
         """Description, for users, of the server that an evaluation starts."""
-        model = self._model if isinstance(self._model, str) else "a model of random weights"
-        return (f"the server of llama.cpp, with {model}",)
+        if self._is_drawn:
+            return ("the server of llama.cpp, with a model of random weights",)
+        files = [self._model] if isinstance(self._model, str) else self._model.values()
+        return tuple(f"the server of llama.cpp, with {file}" for file in files)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_random_file": None}
+        return {**self.__dict__, "_random_files": {}}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._inputs.check(values)
@@ -149,7 +167,8 @@ class LlamaCpp:
             return Fault(kind="infeasible", reason=problem)
         launch = _launch_of(settings)
         try:
-            server = self._kept.get(launch, lambda: self._start(launch))
+            file = self._model_file(str(launch.get(_FORMAT, "")))
+            server = self._kept.get(launch, lambda: self._start(launch, file))
             assert self._endpoint is not None
         except ServerError as error:
             self.close()
@@ -165,16 +184,18 @@ class LlamaCpp:
         )
         if isinstance(answer, Fault):
             self.close()  # it may still work on the requests of this design
-        return answer
+            return answer
+        return {**answer, _SIZE.name: MetricValue(value=float(Path(file).stat().st_size))}
 
-    def _start(self, launch: Mapping[str, Value]) -> ServerProcess:
+    def _start(self, launch: Mapping[str, Value], file: str) -> ServerProcess:
         """Start a server and wait until it has loaded the model.
 
         Raises:
             ServerError: it does not start, or is not ready in time.
         """
         port = find_free_port()
-        given = json.dumps({**launch, "model": self._model_file(), "port": port})
+        settings = {name: value for name, value in launch.items() if name != _FORMAT}
+        given = json.dumps({**settings, "model": file, "port": port})
         server = ServerProcess(Program(run=(sys.executable, str(_WORKER), given)), launch)
         self._endpoint = Endpoint(url=f"http://127.0.0.1:{port}", model="model")
         try:
@@ -184,23 +205,25 @@ class LlamaCpp:
             raise
         return server
 
-    def _model_file(self) -> str:
+    def _model_file(self, weight_format: str) -> str:
+        """Return the file of the model; random weights are drawn once for each format."""
         if isinstance(self._model, str):
             return self._model
-        if self._random_file is None:
+        if not self._is_drawn:
+            return str(self._model[weight_format])
+        if weight_format not in self._random_files:
             folder = mkdtemp(prefix="dse-llama-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            path = Path(folder) / "random.gguf"
-            write_random_model(path, self._model)
-            self._random_file = str(path)
-        return self._random_file
+            path = Path(folder) / f"{weight_format}.gguf"
+            shape = {name: int(number) for name, number in self._model.items()}
+            write_random_model(path, shape, weight_format=weight_format)
+            self._random_files[weight_format] = str(path)
+        return self._random_files[weight_format]
 
 
 def _launch_of(settings: Mapping[str, Value]) -> dict[str, Value]:
-    return {
-        knob.name: int(settings[knob.name]) if knob.name in _WHOLE else settings[knob.name]
-        for knob in _LAUNCH
-    }
+    names = [knob.name for knob in _LAUNCH] + [_FORMAT] * (_FORMAT in settings)
+    return {name: int(settings[name]) if name in _WHOLE else settings[name] for name in names}
 
 
 def _misfit(settings: Mapping[str, Value], longest: int) -> str:
@@ -227,16 +250,51 @@ def _misfit(settings: Mapping[str, Value], longest: int) -> str:
     return ""
 
 
+def _format_knob(model: Mapping[str, Any] | str, *, is_drawn: bool) -> tuple[Knob, ...]:
+    """Return the input that selects the format of the weights; none for a single file."""
+    if isinstance(model, str):
+        return ()
+    if not is_drawn:
+        return (Knob(name=_FORMAT, words=tuple(model)),)
+    whole = all(model[name] % 32 == 0 for name in ("width", "ffn"))
+    words = WEIGHT_FORMATS if whole else WEIGHT_FORMATS[:1]  # blocks of 32 weights have a scale
+    return (Knob(name=_FORMAT, default=words[0], words=words),)
+
+
+def _models_of(models: Any, model: object) -> dict[str, str]:
+    """Return the files of a model by the formats of their weights.
+
+    Raises:
+        PluginError: there is no file, or a ``model`` is given, too.
+    """
+    if model is not None:
+        hint = "remove one of them"
+        raise PluginError("both model and models are given", hint=hint, part=["models"])
+    if not isinstance(models, Mapping) or not models:
+        hint = "write GGUF files by the formats of their weights: {q8_0: a.gguf, q4_k: b.gguf}"
+        raise PluginError(f"models is {models!r}", hint=hint, part=["models"])
+    return {str(name): _file_of(file, "models") for name, file in models.items()}
+
+
 def _model_of(model: Any) -> str | dict[str, int]:
     if model is None or isinstance(model, Mapping):
         return shape_of(model or SHAPE)
+    return _file_of(model, "model")
+
+
+def _file_of(model: object, option: str) -> str:
+    """Return the path of a GGUF file.
+
+    Raises:
+        PluginError: there is none.
+    """
     if not isinstance(model, str) or not Path(model).is_file():
         hint = "write the path of a GGUF file, or a shape such as {layers: 4, width: 256}"
-        raise PluginError(f"model is {model!r}, and no file", hint=hint, part=["model"])
+        raise PluginError(f"{option} is {model!r}, and no file", hint=hint, part=[option])
     with Path(model).open("rb") as file:
         if file.read(4) != b"GGUF":
             hint = "convert it with llama.cpp's convert_hf_to_gguf.py"
-            raise PluginError(f"{model} is no GGUF file", hint=hint, part=["model"])
+            raise PluginError(f"{model} is no GGUF file", hint=hint, part=[option])
     return str(Path(model).resolve())
 
 

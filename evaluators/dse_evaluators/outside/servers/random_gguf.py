@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dse.errors import PluginError, nearest
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 SHAPE = {"layers": 4, "width": 256, "heads": 4, "kv_heads": 2, "ffn": 768, "context": 8192}
 """Shape of the model that is drawn by default."""
 
+WEIGHT_FORMATS = ("f16", "q8_0", "q5_0", "q4_0")
+"""Formats of the weights that can be drawn, in the names of GGUF."""
+
+_BLOCK = 32  # weights that share a scale
 _DEVIATION = 0.02
 _BYTES = [f"<0x{number:02X}>".encode() for number in range(256)]
 _TOKENS = [b"<unk>", b"<s>", b"</s>", *_BYTES]
@@ -40,13 +45,19 @@ def shape_of(given: Any) -> dict[str, int]:
     return shape
 
 
-def write_random_model(path: Path, shape: dict[str, int], seed: int = 0) -> None:
-    """Write a Llama model of random fp16 weights, with a vocabulary of bytes.
+def write_random_model(
+    path: Path, shape: dict[str, int], seed: int = 0, weight_format: str = "f16"
+) -> None:
+    """Write a Llama model of random weights, with a vocabulary of bytes.
+
+    All layers have the weights of the first one, which saves the time of drawing more.
 
     Args:
         path: the file to write.
         shape: numbers of layers, width, heads, key-value heads, feed-forward width and context.
         seed: seed of the weights.
+        weight_format: one of ``WEIGHT_FORMATS``; scales of blocks need a width and a feed-forward
+            width that are multiples of 32.
 
     Raises:
         PluginError: the package ``gguf`` is not installed.
@@ -62,7 +73,7 @@ def write_random_model(path: Path, shape: dict[str, int], seed: int = 0) -> None
         ) from error
     writer = gguf.GGUFWriter(path, "llama")
     _write_header(writer, shape)
-    _add_tensors(writer, shape, np.random.default_rng(seed))
+    _add_tensors(writer, shape, np.random.default_rng(seed), weight_format)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -88,7 +99,10 @@ def _write_header(writer: gguf.GGUFWriter, shape: dict[str, int]) -> None:
 
 
 def _add_tensors(
-    writer: gguf.GGUFWriter, shape: dict[str, int], random: np.random.Generator
+    writer: gguf.GGUFWriter,
+    shape: dict[str, int],
+    random: np.random.Generator,
+    weight_format: str,
 ) -> None:
     width, ffn = shape["width"], shape["ffn"]
     keys = width // shape["heads"] * shape["kv_heads"]
@@ -102,15 +116,28 @@ def _add_tensors(
         "ffn_down": (width, ffn),
     }
 
-    def draw(name: str, rows: int, cols: int) -> None:
-        weights = random.standard_normal((rows, cols), dtype=np.float32) * _DEVIATION
-        writer.add_tensor(f"{name}.weight", weights.astype(np.float16))
+    def draw(rows: int, cols: int) -> NDArray[Any]:
+        return random.standard_normal((rows, cols), dtype=np.float32) * np.float32(_DEVIATION)
 
-    draw("token_embd", len(_TOKENS), width)
-    draw("output", len(_TOKENS), width)
+    for name in ("token_embd", "output"):
+        _add_matrix(writer, name, draw(len(_TOKENS), width), weight_format)
     writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
+    drawn = {name: draw(rows, cols) for name, (rows, cols) in matrices.items()}
     for layer in range(shape["layers"]):
         for norm in ("attn_norm", "ffn_norm"):
             writer.add_tensor(f"blk.{layer}.{norm}.weight", np.ones(width, np.float32))
-        for name, (rows, cols) in matrices.items():
-            draw(f"blk.{layer}.{name}", rows, cols)
+        for name, weights in drawn.items():
+            _add_matrix(writer, f"blk.{layer}.{name}", weights, weight_format)
+
+
+def _add_matrix(
+    writer: gguf.GGUFWriter, name: str, weights: NDArray[np.float32], weight_format: str
+) -> None:
+    import gguf
+
+    if weight_format == "f16":
+        writer.add_tensor(f"{name}.weight", weights.astype(np.float16))
+        return
+    kind = gguf.GGMLQuantizationType[weight_format.upper()]
+    codes = gguf.quants.quantize(weights, kind)
+    writer.add_tensor(f"{name}.weight", codes, raw_dtype=kind)
