@@ -49,6 +49,7 @@ from service_formats import FORMATS, is_in_step, read_formats
 
 from dse.core.batch import Batch
 from dse.errors import DseError
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.serving.serving import Serving
 
 MODELS = {
@@ -72,6 +73,9 @@ SYSTEMS = {
     "gb200": "gb200-nvl72",
     "gb300": "gb300-nvl72",
 }
+ONE_NODE = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm")
+"""Systems whose nodes have eight devices."""
+
 SOFTWARE = ("backend", "backend_version", "gemm_quant_mode", "moe_quant_mode")
 DEGREES = ("tp", "pp", "attention_dp", "ep")
 ALIKE = ("model", "system", "isl", "osl", "software", "clients", "guesses")
@@ -223,10 +227,13 @@ def _pools(row: Mapping[str, str]) -> dict[str, int]:
 def _is_contradictory(row: Mapping[str, str], pool: str) -> bool:
     """Return whether attention and experts have other numbers of devices, or the name has.
 
-    Dense models have no experts; their columns are empty or 1.
+    Dense models have no experts; their columns are empty or 1. Services without separate prefill
+    ran on one node, so that more devices than it has contradict their system.
     """
     plan = _plan(row, pool)
     devices = plan["tp"] * plan["attention_dp"]
+    if not pool and row["system"] in ONE_NODE and devices > NODE_DEVICES:
+        return True
     experts = int(row[pool + "moe_tp_size"] or 1) * plan["ep"]
     named = re.search(r"_tp(\d+)_", row["id"])
     if pool or experts == 1:  # names of disaggregated rows have the devices of prefill
