@@ -52,6 +52,9 @@ from dse.errors import DseError
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.serving.serving import Serving
 
+SOURCE = (
+    "ai-dynamo/aiconfigurator@095f58a: aic-core/src/aiconfigurator_core/systems/silicon_sample.csv"
+)
 MODELS = {
     "DeepSeek-R1": "deepseek-v3",
     "DeepSeek-V3": "deepseek-v3",
@@ -328,6 +331,9 @@ def main() -> None:
     parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
     parser.add_argument("--part", choices=("development", "held-out"), help="one half alone")
     options = parser.parse_args()
+    if not options.table.is_file():
+        print(f"error: there is no {options.table} (source: {SOURCE})", file=sys.stderr)
+        raise SystemExit(2)
     published = read_published(options.configurations) if options.configurations else None
     services = read_services(options.table, published)
     if options.part:
