@@ -49,8 +49,12 @@ from service_formats import FORMATS, is_in_step, read_formats
 
 from dse.core.batch import Batch
 from dse.errors import DseError
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.serving.serving import Serving
 
+SOURCE = (
+    "ai-dynamo/aiconfigurator@095f58a: aic-core/src/aiconfigurator_core/systems/silicon_sample.csv"
+)
 MODELS = {
     "DeepSeek-R1": "deepseek-v3",
     "DeepSeek-V3": "deepseek-v3",
@@ -72,6 +76,9 @@ SYSTEMS = {
     "gb200": "gb200-nvl72",
     "gb300": "gb300-nvl72",
 }
+ONE_NODE = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm")
+"""Systems whose nodes have eight devices."""
+
 SOFTWARE = ("backend", "backend_version", "gemm_quant_mode", "moe_quant_mode")
 DEGREES = ("tp", "pp", "attention_dp", "ep")
 ALIKE = ("model", "system", "isl", "osl", "software", "clients", "guesses")
@@ -223,10 +230,13 @@ def _pools(row: Mapping[str, str]) -> dict[str, int]:
 def _is_contradictory(row: Mapping[str, str], pool: str) -> bool:
     """Return whether attention and experts have other numbers of devices, or the name has.
 
-    Dense models have no experts; their columns are empty or 1.
+    Dense models have no experts; their columns are empty or 1. Services without separate prefill
+    ran on one node, so that more devices than it has contradict their system.
     """
     plan = _plan(row, pool)
     devices = plan["tp"] * plan["attention_dp"]
+    if not pool and row["system"] in ONE_NODE and devices > NODE_DEVICES:
+        return True
     experts = int(row[pool + "moe_tp_size"] or 1) * plan["ep"]
     named = re.search(r"_tp(\d+)_", row["id"])
     if pool or experts == 1:  # names of disaggregated rows have the devices of prefill
@@ -321,6 +331,9 @@ def main() -> None:
     parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
     parser.add_argument("--part", choices=("development", "held-out"), help="one half alone")
     options = parser.parse_args()
+    if not options.table.is_file():
+        print(f"error: there is no {options.table} (source: {SOURCE})", file=sys.stderr)
+        raise SystemExit(2)
     published = read_published(options.configurations) if options.configurations else None
     services = read_services(options.table, published)
     if options.part:

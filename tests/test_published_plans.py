@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from published_plans import FILE, find_plans, read_published
-from serving_coverage import read_services
+from serving_coverage import main, read_services
 
 CONFIGURATION = """\
 dsr1-fp8-b200-dynamo-trt:
@@ -135,3 +135,10 @@ def test_published_plans_replace_what_a_row_assumes(clone):
 def test_a_folder_without_the_file_is_refused_with_its_source(tmp_path):
     with pytest.raises(SystemExit, match="SemiAnalysisAI/InferenceX"):
         read_published(tmp_path)
+
+
+def test_a_missing_table_is_named_with_its_source(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sys, "argv", ["serving_coverage.py", str(tmp_path / "rows.csv")])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "silicon_sample.csv" in capsys.readouterr().err

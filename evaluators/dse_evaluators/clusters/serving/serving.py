@@ -147,9 +147,9 @@ class Serving(
 
     Error:
         TPOT of 678 measured dense services, nothing fitted: median 6.8 %, mean 11.5 %, Spearman
-        .956; of 635 services with experts: 11.8 %, 15.3 %, .952; of 688 of DeepSeek-R1, Kimi-K2.5
-        (latent attention) and Qwen3.5-397B (recurrent states): 15.6 %, 21.0 %, .846; of 33 with
-        separate prefill: 14.6 %, 21.6 %, .945; of 23 with ``attention_dp``: 22.7 %, 25.8 %, .844.
+        .956; of 635 services with experts: 11.9 %, 15.3 %, .951; of 688 of DeepSeek-R1, Kimi-K2.5
+        (latent attention) and Qwen3.5-397B (recurrent states): 15.6 %, 21.0 %, .847; of 33 with
+        separate prefill: 13.1 %, 21.9 %, .945; of 23 with ``attention_dp``: 22.7 %, 25.8 %, .844.
         Outliers: 25 % (SGLang, 8B), 81 % (vLLM, H200) and 107 % (DeepSeek-R1 in nvfp4). Details:
         ``docs/serving.md``.
 
