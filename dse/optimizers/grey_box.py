@@ -32,7 +32,6 @@ from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
-from dse.optimizers.support.extreme_designs import draw_extremes, has_many_ordered
 from dse.optimizers.support.level_coverage import LevelCoverage, first_parts, order_by_coverage
 from dse.protocols import OptimizerTraits
 
@@ -65,10 +64,9 @@ class GreyBox:
             nothing is modelled, it is by default one per parameter or two per value of a
             categorical one, from 6 to 20; then the first designs cover each level (a value of a
             categorical or branching parameter) twice as soon as possible, and levels seen less
-            often get every other design. With 10 or more ordered parameters and no real one, the
-            first two have all of these at an end. A library of studies that agrees with at least 4
-            measured designs ends this phase. With modelled lower fidelities (``fidelities:``), the
-            first 4 designs are from the front that these predict.
+            often get every other design. A library of studies that agrees with at least 4 measured
+            designs ends this phase. With modelled lower fidelities (``fidelities:``), the first 4
+            designs are from the front that these predict.
         find_sums: whether measured metrics are tried as sums over the parameters without being
             declared so, where the measured parts are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.
@@ -93,7 +91,6 @@ class GreyBox:
         is_guided = bool(problem.asked - problem.measured)
         covered = frozenset[str]() if is_guided else self._roles.part
         self._initial = initial or first_parts(problem.space, covered)
-        self._takes_extremes = not is_guided and has_many_ordered(problem.space)
         self._coverage = LevelCoverage(problem.space, covered, problem.rng(0, 1))
         self._parts = MeasuredParts(problem, self._roles, self._coverage)
         self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
@@ -157,7 +154,7 @@ class GreyBox:
         The measured part of a design is the values of the parameters that measurements read; the
         other values are those with which the design is nearest to the ideal point.
         """
-        space = self._problem.space
+        space, found = self._problem.space, list[Design]()
         even = space.batch(self._sequence.first(_SEQUENCE, ()))
         attempted = self._attempted(pending)
         if self._rungs.is_used(self._finished):
@@ -165,12 +162,15 @@ class GreyBox:
             return self._complete(self._rungs.choose_first(every, attempted, count), count)
         rare = self._coverage.sample_rare(_RARE, self._problem.rng(0, 2))
         several = self._parts.distinct(concatenate_batches([even, rare]), gone)
-        several = several.take(order_by_coverage(self._coverage, several, attempted, len(several)))
-        if self._takes_extremes:
-            ends = draw_extremes(space, self._problem.rng(0, 4))
-            several = self._parts.distinct(concatenate_batches([ends, several]), gone)
-        found = self._complete(several, count)
-        gone.update(self._parts.keys(space.batch(found)))
+        order = order_by_coverage(self._coverage, several, attempted, len(several))
+        for design in several.take(order).designs():
+            if len(found) == count:
+                break
+            one = space.batch([design])
+            key = self._parts.keys(one)[0]
+            if key not in gone:
+                gone.add(key)
+                found += self._values.complete(one, None)[:1]
         return found
 
     def _complete(self, parts: Batch, count: int) -> list[Design]:
