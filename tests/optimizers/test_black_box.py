@@ -7,6 +7,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
 from dse.core.parameter import Integer, Real
+from dse.core.pareto import hypervolume, nondominated
 from dse.core.space import DesignSpace
 from dse.core.trial import State
 from dse.optimizers.bayesian.metric_model import kinds_of
@@ -43,6 +44,31 @@ def slope(batch: Batch) -> Metrics:
 def test_losses_over_more_than_twelve_decades_are_learnt_by_their_logarithm() -> None:
     assert kinds_of(np.array([1.0, 1e13]), "s") == ("log",)
     assert kinds_of(np.array([1.0, 1e3]), "s") == ("plain", "log")
+
+
+def test_rounding_errors_of_0_are_no_decades_if_there_are_several_objectives() -> None:
+    cosines = np.cos(np.array([np.pi / 2, 1.0, 0.0]))
+    assert kinds_of(cosines, "s") == ("log",)
+    assert kinds_of(cosines, "s", several=True) == ("plain",)
+    assert kinds_of(np.array([1.0, 1e13]), "s", several=True) == ("log",)
+
+
+def test_a_front_with_rounding_errors_of_0_is_approached() -> None:
+    """DTLZ2 with two objectives, one of which is about 6e-17 at an end of the front."""
+
+    def truth(batch: Batch) -> Metrics:
+        x = np.column_stack([batch[f"x{k}"] for k in range(3)])
+        size = 1 + ((x[:, 1:] - 0.5) ** 2).sum(axis=1)
+        angle = x[:, 0] * np.pi / 2
+        return Metrics(columns={"f": size * np.cos(angle), "g": size * np.sin(angle)})
+
+    goals = {"f": "minimize", "g": "minimize"}
+    problem = problem_of(REALS, dict.fromkeys(goals, "measured"), goals, truth)
+    one = Known(problem=problem, truth=truth, front=np.zeros((1, 2)), reference=np.ones(2))
+    trials = played(one, GreyBox(problem), 25)
+    losses = np.array([[trial.metrics[name] for name in "fg"] for trial in trials])
+    volume = hypervolume(losses[nondominated(losses)], np.array([1.1, 1.1]))
+    assert volume > 0.9 * (1.21 - np.pi / 4)
 
 
 def test_the_optimum_of_a_loss_over_many_decades_is_approached() -> None:

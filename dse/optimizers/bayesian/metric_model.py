@@ -19,6 +19,8 @@ from dse.optimizers.bayesian.transfer_prior import PriorMean
 
 _SMOOTH = 2.0
 _DECADES = 1e12
+_ROUNDING = 2.0**-50
+"""Sizes below this fraction of the largest are rounding errors of a value of 0."""
 _FEATURES = 6
 """Most modelled metrics that are used as features."""
 
@@ -201,18 +203,24 @@ class Predictor:
         return process.mean + process.root @ (process.root.T @ process.weights)
 
 
-def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
+def kinds_of(losses: Floats, unit: str, *, several: bool = False) -> tuple[Kind, ...]:
     """Return the output transforms (``plain``, ``log``, ``logit``) that suit the losses.
 
     ``logit`` is for fractions, ``log`` for losses of one sign. Losses over more than twelve
-    decades allow ``log`` only, because a plain process would resolve the largest loss only.
+    decades allow ``log`` only, because a plain process would resolve the largest loss only. With
+    several objectives, however, a loss below the rounding error of the largest counts as 0, which
+    allows ``plain`` only: the hypervolume is in natural units, where such a loss is 0, while its
+    logarithm is far from all others.
 
     Args:
         losses: (n,), finite.
         unit: unit of the losses; a fraction has none or ``1``.
+        several: whether the problem has other objectives.
     """
     sizes = np.abs(losses)
     one_sign = losses.min() > 0 or losses.max() < 0
+    if several and sizes.min() < _ROUNDING * sizes.max():
+        return ("plain",)
     if one_sign and unit in ("", "1") and sizes.max() <= 1 and sizes.max() > 0.05:
         return ("plain", "logit")
     if one_sign:

@@ -105,7 +105,8 @@ class ModelFitter:
         """
         expression = objective.expression
         spread = _spread(self._problem, expression, objective.scale * scale, done)
-        kinds = kinds_of(losses[np.isfinite(losses)], objective.unit)
+        several = len(self._problem.objectives) > 1
+        kinds = kinds_of(losses[np.isfinite(losses)], objective.unit, several=several)
         if objective.log:
             kinds = ("plain",)
             spread = None if spread is None else spread * scale / np.exp(objective.sign * losses)
