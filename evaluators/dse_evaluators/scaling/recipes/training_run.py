@@ -82,7 +82,7 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
     designs are paired: ``replicates: {count: 5, seed_input: seed}``. Training that diverges, or
     does not reach the ``target``, makes a design infeasible. ``activation_memory`` is the most that
     an update keeps for its gradients at a time: activations and masks, without the parameters.
-    ``energy`` is that of all processors and devices during the updates, read from the counters of RAPL and
+    ``energy`` is that of all processors and devices during the updates, by the counters of RAPL and
     NVML; it is undefined where none can be read.
 
     Args:
