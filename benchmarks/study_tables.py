@@ -4,6 +4,7 @@
     python benchmarks/study_tables.py gpperf       # measures 200 matrix products on one core
     python benchmarks/study_tables.py projektor    # trains on 66 mixtures of sources, at two sizes
     python benchmarks/study_tables.py lc_pfn       # trains 60 perceptrons for 50 epochs
+    python benchmarks/study_tables.py mixed_precision  # 48 trainings on one core
 
 Each writes into the folder --folder, by default studies/reproductions. Times are those of this
 machine; the others are the same each time, with the same versions of the libraries.
@@ -205,6 +206,49 @@ def draw_curve(number: int) -> list[float]:
     return found
 
 
+def write_precisions(folder: Path) -> None:
+    """Write the processor time of twelve trainings in each precision, of two perceptrons [s].
+
+    Precisions alternate, so that the machine is as warm and as busy for one as for the other.
+    """
+    networks = {"narrow": (100, 32), "wide": (2048, 256)}
+    rows = [
+        (f"{name}-{precision}", run, f"{time_training(precision, run, *shape):.4f}")
+        for name, shape in networks.items()
+        for run in range(-1, 12)
+        for precision in ("fp32", "bf16")
+    ]
+    warm = [row for row in rows if row[1] >= 0]  # the first run of each also compiles and allocates
+    write_table(folder / "mixed_precision.csv", ["setting", "run", "processor_time"], warm)
+
+
+def time_training(precision: str, run: int, width: int, batch: int) -> float:
+    """Return the processor time of a training of four epochs on the digits [s]."""
+    import time
+
+    import torch
+    from torch import nn
+
+    from dse.core.batch import Batch
+    from dse_evaluators.scaling.recipes.training_run import TrainingRun
+
+    torch.set_num_threads(1)
+    layers = [nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
+    made = TrainingRun(
+        model=nn.Sequential(*layers, nn.Linear(width, 10)),
+        data={"arrays": read_digits(), "calibration": 0.8, "test": 0.1},
+        quality="accuracy",
+        start="random",
+        epochs=4,
+        batch=batch,
+        learning_rate=0.001,
+        precision=precision,
+    )
+    started = time.process_time()
+    made.evaluate(Batch.of([{"seed": max(run, 0)}]))
+    return time.process_time() - started
+
+
 def read_digits() -> tuple[Array, NDArray[np.int64]]:
     """Return scikit-learn's digits, (n, 64) from 0 to 1, and their labels, (n,)."""
     from sklearn.datasets import load_digits
@@ -218,6 +262,7 @@ WRITERS: Mapping[str, Callable[[Path], None]] = {
     "gpperf": write_products,
     "projektor": write_mixtures,
     "lc_pfn": write_curves,
+    "mixed_precision": write_precisions,
 }
 
 

@@ -77,6 +77,7 @@ FAST = frozenset(
         "mcu_fp16",
         "marlin_llama",
         "mini_batch_serialization",
+        "mixed_precision",
         "mlperf_training",
         "neural_graphics",
         "paradnn",

@@ -1,6 +1,7 @@
 """Networks that are trained by a recipe: what is measured, what is equal, and what is refused."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from torch import nn
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
+from dse.evaluation.timing.energy_counters import EnergyCounter
+from dse_evaluators.scaling.recipes import training_loop
 from dse_evaluators.scaling.recipes.gradient_steps import Lion, make_optimizer
 from dse_evaluators.scaling.recipes.learning_rates import OPTIMIZERS
 from dse_evaluators.scaling.recipes.training_run import TrainingRun
@@ -126,6 +129,32 @@ def test_frozen_layers_keep_their_weights():
     assert measured(own())[1]["training_loss"] != measured(by_name)[1]["training_loss"]
     fault, _ = measured(own(freeze=["encodr.*"]))
     assert "matches no parameter" in fault.reason
+
+
+@dataclass
+class Meter:
+    """Counter that rises by 3 J from reading to reading, and restarts at 8 J."""
+
+    joules: float = 0.0
+
+    def read(self):
+        self.joules = (self.joules + 3) % 8
+        return self.joules
+
+
+def test_energy_is_that_of_the_updates(monkeypatch):
+    meter = Meter()
+    counter = EnergyCounter(name="package-0", read_j=meter.read, range_j=8)
+    monkeypatch.setattr(training_loop, "find_counters", lambda: (counter,))
+    assert measured(own(epochs=4))[1]["energy"] == 4 * 3
+
+
+def test_an_energy_that_cannot_be_read_is_undefined_with_the_reason(monkeypatch):
+    monkeypatch.setattr(training_loop, "find_counters", tuple)
+    found = own(epochs=1).evaluate(Batch.of([RECIPE]))
+    assert found.undefined["energy"] == {
+        0: "no energy counter of this machine can be read (RAPL, NVML)"
+    }
 
 
 def test_a_share_of_the_data_and_too_large_batches():

@@ -50,8 +50,10 @@ class LearningRule(Protocol):
         kept: memory that the rule keeps for gradients.
     """
 
-    more_weights: Sequence[nn.Parameter]
     kept: KeptTensors
+
+    @property
+    def more_weights(self) -> Sequence[nn.Parameter]: ...
 
     def compute_gradients(
         self, batch: Mapping[str, Tensor], targets: Tensor | None, *, narrow: bool
@@ -144,6 +146,7 @@ class MonoForward:
                 hint="give data with targets, or train with rule: backprop",
             )
         (stream,) = batch.values()
+        loss = torch.zeros(())
         for block, projection in zip(self.blocks, [*self.projections, None], strict=True):
             more = () if projection is None else (projection,)
             with self.kept.count([*block.parameters(), *more]):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dse.errors import DseError, EvaluationError, InfeasibleError, nearest
+from dse.evaluation.timing.energy_counters import EnergyCounter, find_counters, read_counters
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.scaling.recipes.gradient_steps import make_optimizer
 from dse_evaluators.scaling.recipes.learning_rates import TrainingRecipe
@@ -38,6 +39,7 @@ class TrainingProgress:
     Attributes:
         updates: number of updates so far.
         seconds: elapsed time of the updates so far, without evaluations.
+        energy_j: energy of the updates so far; ``None`` if no counter of the machine can be read.
         loss: mean training loss of the last epoch.
         quality: quality metrics after the last epoch.
         reached: updates and seconds at which the target was reached first, if it was.
@@ -47,6 +49,7 @@ class TrainingProgress:
 
     updates: int = 0
     seconds: float = 0.0
+    energy_j: float | None = None
     loss: float = 0.0
     quality: Mapping[str, float] = field(default_factory=dict)
     reached: tuple[int, float] | None = None
@@ -100,60 +103,52 @@ class _Run:
 
     def go(self, split: Split, reached: Reached | None) -> TrainingProgress:
         chosen = self._choose_examples()
-        feeds = {name: one[chosen] for name, one in self.source.feeds().items()}
-        targets = self.source.targets()
-        targets = None if targets is None else targets[chosen]
-        plan = self.recipe.batches(len(chosen))
         if self.recipe.batch > len(chosen):
             raise InfeasibleError(
                 f"a batch of {self.recipe.batch} is more than the {len(chosen)} training examples"
             )
-        rule = self._make_rule({name: one[:2] for name, one in feeds.items()})
-        optimizer = make_optimizer(self.recipe, [*self.weights, *rule.more_weights])
-        progress, total = TrainingProgress(), plan.updates
+        updates = self._prepare_updates(chosen)
+        plan = self.recipe.batches(len(chosen))
+        progress, counters = TrainingProgress(), find_counters()
         for epoch, size in enumerate(plan.sizes()):
+            before_j = read_counters(counters)
             started = time.perf_counter()
             order = torch.randperm(len(chosen))[: len(chosen) // size * size].reshape(-1, size)
             losses = []
             self.module.train()
             for rows in order:
-                rate = self.recipe.rate(progress.updates, total, epoch)
-                batch = {name: one[rows] for name, one in feeds.items()}
-                right = None if targets is None else targets[rows]
-                losses.append(self._update(rule, optimizer, rate, batch, right))
+                rate = self.recipe.rate(progress.updates, plan.updates, epoch)
+                losses.append(updates.make(rows, rate))
                 progress.updates += 1
             progress.loss = float(torch.stack(losses).mean())
             progress.seconds += time.perf_counter() - started
-            progress.activation_bytes = rule.kept.most
+            if counters:
+                progress.energy_j = (progress.energy_j or 0) + _sum_used(counters, before_j)
+            progress.activation_bytes = updates.rule.kept.most
             self._measure(progress, split)
             if reached and progress.reached is None and reached(progress.quality):
                 progress.reached = progress.updates, progress.seconds
         return progress
 
+    def _prepare_updates(self, chosen: Tensor) -> _Updates:
+        feeds = {name: one[chosen] for name, one in self.source.feeds().items()}
+        targets = self.source.targets()
+        rule: LearningRule = Backprop(module=self.module)
+        if self.recipe.rule == "mono-forward":
+            example = {name: one[:2] for name, one in feeds.items()}
+            rule = MonoForward.of(self.module, example, seed=self.recipe.seed)
+        return _Updates(
+            feeds=feeds,
+            targets=None if targets is None else targets[chosen],
+            rule=rule,
+            optimizer=make_optimizer(self.recipe, [*self.weights, *rule.more_weights]),
+            narrow=self.recipe.precision == "bf16",
+        )
+
     def _choose_examples(self) -> Tensor:
         count = self.source.examples
         kept = max(1, round(self.recipe.data_share * count))
         return torch.randperm(count)[:kept] if kept < count else torch.arange(count)
-
-    def _make_rule(self, example: dict[str, Tensor]) -> LearningRule:
-        if self.recipe.rule == "backprop":
-            return Backprop(module=self.module)
-        return MonoForward.of(self.module, example, seed=self.recipe.seed)
-
-    def _update(
-        self,
-        rule: LearningRule,
-        optimizer: torch.optim.Optimizer,
-        rate: float,
-        batch: dict[str, Tensor],
-        targets: Tensor | None,
-    ) -> Tensor:
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.zero_grad()
-        loss = rule.compute_gradients(batch, targets, narrow=self.recipe.precision == "bf16")
-        optimizer.step()
-        return loss
 
     def _measure(self, progress: TrainingProgress, split: Split) -> None:
         """Measure the quality on a split; training that diverged makes the design infeasible."""
@@ -168,6 +163,34 @@ class _Run:
             raise InfeasibleError(f"the training diverges within {progress.updates} updates")
         progress.outputs = self.source.task.outputs(table, split)
         progress.quality = self.source.task.quality(progress.outputs, progress.outputs, split)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Updates:
+    """Updates of the weights by batches of the training examples."""
+
+    feeds: Mapping[str, Tensor]
+    targets: Tensor | None
+    rule: LearningRule
+    optimizer: torch.optim.Optimizer
+    narrow: bool
+
+    def make(self, rows: Tensor, rate: float) -> Tensor:
+        """Update the weights by the examples of ``rows``; return their loss before it."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad()
+        batch = {name: one[rows] for name, one in self.feeds.items()}
+        targets = None if self.targets is None else self.targets[rows]
+        loss = self.rule.compute_gradients(batch, targets, narrow=self.narrow)
+        self.optimizer.step()
+        return loss
+
+
+def _sum_used(counters: tuple[EnergyCounter, ...], before_j: Mapping[str, float]) -> float:
+    """Return the energy since a reading, over all counters."""
+    now = read_counters(counters)
+    return sum(one.used_j(before_j[one.name], now[one.name]) for one in counters)
 
 
 def _select_trained(module: nn.Module, frozen: int, freeze: Sequence[str]) -> list[nn.Parameter]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
@@ -62,7 +64,9 @@ _COMMON = (
     Metric(name="training_time", unit="s", goal="minimize"),
     Metric(name="training_loss", goal="minimize"),
     Metric(name="activation_memory", unit="B", goal="minimize"),
+    Metric(name="energy", unit="J", goal="minimize"),
 )
+_NO_COUNTER = "no energy counter of this machine can be read (RAPL, NVML)"
 _TARGET = (
     Metric(name="time_to_target", unit="s", goal="minimize"),
     Metric(name="updates_to_target", goal="minimize"),
@@ -78,6 +82,8 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
     designs are paired: ``replicates: {count: 5, seed_input: seed}``. Training that diverges, or
     does not reach the ``target``, makes a design infeasible. ``activation_memory`` is the most that
     an update keeps for its gradients at a time: activations and masks, without the parameters.
+    ``energy`` is that of all processors and devices during the updates, by the counters of RAPL and
+    NVML; it is undefined where none can be read.
 
     Args:
         model: ``digits-mlp``, ``digits-cnn``, or a network of yours: ``{python: net.py:make}`` or,
@@ -236,7 +242,10 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return the metrics of n designs, (n,) by name; each design is trained separately."""
-        return one_by_one(batch, self.provides, self._measure_design)
+        found = one_by_one(batch, self.provides, self._measure_design)
+        absent = np.flatnonzero(np.isnan(found.columns["energy"])).tolist()
+        reasons = {row: _NO_COUNTER for row in absent if row not in found.faults}
+        return replace(found, undefined={"energy": reasons} if reasons else {})
 
     def recipe(self, design: Mapping[str, Value]) -> TrainingRecipe:
         """Return the settings of a design, with the options and defaults of the others."""
@@ -295,6 +304,8 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
             "training_loss": made.loss,
             "activation_memory": float(made.activation_bytes),
         }
+        if made.energy_j is not None:
+            values["energy"] = made.energy_j
         if self.target is not None:
             values |= self._target_values(made.reached, made.quality)
         return Found(values=values), (source.task, made.outputs)
