@@ -111,7 +111,7 @@ class PreferenceBelief:
 
     @property
     def confidence(self) -> float:
-        """Probability that the favourite is within :data:`NEAR` of the best design's utility."""
+        """Probability that the user's favourite is within :data:`NEAR` of the highest utility."""
         return float(self.weights[self.utilities[:, self._best] >= 1 - NEAR].sum())
 
     def question(self, asked: Collection[tuple[int, int]] = ()) -> tuple[int, int] | None:

@@ -106,7 +106,7 @@ class MetricBelief:
     is_logarithmic: bool
 
     def at(self, standard: float) -> Floats:
-        """Return the metric a number of standard deviations from the mean prediction, (n,)."""
+        """Return the metric at ``standard`` standard deviations above the predicted mean, (n,)."""
         values = self.means + standard * self.deviation
         return np.exp(np.clip(values, -700, 700)) if self.is_logarithmic else values
 

@@ -145,7 +145,7 @@ class Diagram:
         return codes
 
     def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Return how many combinations have each value of each parameter, with inactive first.
+        """Return, by parameter, how many legal combinations have each value; index 0 is absence.
 
         Args:
             sizes: number of values of each parameter.

@@ -102,7 +102,7 @@ class BotorchSurrogate:
         return means.numpy(), variances.clamp_min(1e-12).sqrt().numpy()
 
     def acquisition(self, rng: np.random.Generator) -> Acquisition:
-        """Return the acquisition function for the numbers of objectives and feasible trials."""
+        """Return the BoTorch acquisition function that suits the objectives and feasible trials."""
         return Acquisition(self._function(rng))
 
     def _function(self, rng: np.random.Generator) -> AcquisitionFunction:

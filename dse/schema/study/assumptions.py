@@ -39,7 +39,7 @@ class Assumption:
         return tuple(one for one in self.spec.interval if not _is_same(one, self.spec.value))
 
     def turned(self, documents: Documents, end: Scalar) -> dict[str, dict[str, Any]]:
-        """Return copies of the files' contents with the assumed value set to ``end``."""
+        """Return copies of the study's files in which the assumed value is ``end``."""
         changed = {path: deepcopy(dict(document)) for path, document in documents.items()}
         for path, place in self.places:
             holder: Any = changed[path]

@@ -158,7 +158,7 @@ class EvaluatorSet:
         return known
 
     def options(self, bound: Bound) -> Mapping[str, Any]:
-        """Return an evaluator's options in its scenario, with fixed input values and replicates."""
+        """Return an evaluator's options under its scenario, with fixed inputs and replicates."""
         scenario = bound.scenario or next(
             iter(self._scenarios)
         )  # if shared by all scenarios, the first gives its options

@@ -157,7 +157,7 @@ class AskedFormulas:
     def of(
         parser: FormulaParser, known: SymbolTable, lists: Mapping[str, Listing], problem: Problem
     ) -> AskedFormulas:
-        """Return the parser for the metrics that the trials of ``problem`` record.
+        """Return the formula parser that knows the metrics recorded in the trials of ``problem``.
 
         Args:
             parser: parser of the study's formulas.

@@ -70,7 +70,7 @@ class RowKind(Generic[T]):
         return ("seq", *self.columns, *self.late, "sum")
 
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
-        """Append records to a study, and return the new number of such records.
+        """Append records to a study, and return how many records of this kind it now has.
 
         The number is keyed by the name of the column of the study's row that counts these records.
         """

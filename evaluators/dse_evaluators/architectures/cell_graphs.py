@@ -23,12 +23,12 @@ def hash_cells(
 ) -> Hashes:
     """Return a number for each cell, (n,), that is equal for cells that compute the same.
 
-    A cell's output is the output of all operations that no other reads. Its hash is that of the
-    nested multisets of operations along its paths: the order of siblings has no effect. The code
-    ``skip`` is the identity, and is left out, with three cases: with successors, these read its
-    input; alone on its input, that input goes to the output; beside siblings, it links its input
-    to the output, which is kept. The cell's own input never goes to the output. A cell without an
-    operation other than ``skip`` has the hash 0.
+    The output of a cell joins the operations that no other operation reads. The hash is that of the
+    nested multisets of operations on the paths from input to output, so the order of siblings has
+    no effect. The operation ``skip`` is the identity: operations that read it count as reading its
+    input. A ``skip`` that nothing reads links its input to the output; this link is kept if other
+    operations read that input, otherwise the ``skip`` is left out. The input of the cell itself is
+    never linked to the output. A cell with ``skip`` operations only has the hash 0.
     """
     count = len(operations)
     rows = np.arange(count)

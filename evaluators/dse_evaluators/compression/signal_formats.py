@@ -33,7 +33,7 @@ class SignalFormats:
 
     @staticmethod
     def of(activations: str, kv_cache: str, keys: str, values: str) -> SignalFormats:
-        """Build the templates from an evaluator's options; some may be empty.
+        """Build the templates of activation and KV cache formats from options; some may be empty.
 
         Raises:
             SpecError: a text is malformed, or ``kv_cache`` has no effect.

@@ -191,7 +191,7 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stops:
-    """Share of examples by the predicted layer and by the layer at which they stop.
+    """Share of examples by predicted exit layer and by the layer at which inference stops.
 
     A predicted layer of 1 stands for the highest voltage.
     """

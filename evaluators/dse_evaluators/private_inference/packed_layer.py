@@ -58,7 +58,7 @@ class LayerShape:
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...]:
-        """Vertical and horizontal distance from the output of each position of the window.
+        """Vertical and horizontal offset of each position of the window from the output pixel.
 
         Positions that lie outside of the image for all outputs are left out.
         """

@@ -51,7 +51,7 @@ class MeasuredClass:
 
     @property
     def most(self) -> int:
-        """Largest number of answers k in the file."""
+        """Largest number of answers k for which the file of pass@k has a value."""
         return max(max(one.solved) for one in self.curves)
 
 

@@ -50,7 +50,7 @@ BANDWIDTHS: Mapping[int, float] = {128: 32.0, 64: 8.0, 32: 2.0, 16: 0.125}
 
 
 def count_cycles(model: FunnelModel, items: Floats, side: Floats, bandwidth: Floats) -> Floats:
-    """Return the cycles of a stage, (n,), from its items, sides and bandwidths in GiB/s, (n,).
+    """Return the cycles of one stage of a recommender in n designs; bandwidths are in GiB/s.
 
     Source:
         Gupta et al.: RecPipe, MICRO 2021, and the constants of its published model; four of its

@@ -23,7 +23,7 @@ _CLASSES = 1000
 
 @dataclass(frozen=True, slots=True)
 class ImageWork:
-    """Multiply-accumulates per image, and number of weights, of a set of layers."""
+    """Multiply-accumulates per image, and number of weights, of a group of layers."""
 
     macs: int = 0
     weights: int = 0

@@ -79,5 +79,5 @@ def efficiency(intensity: Floats, bandwidth: Floats, flops_per_s: Floats) -> Flo
 
 
 def bandwidth_for(target: Floats, intensity: Floats, flops_per_s: Floats) -> Floats:
-    """Return the bandwidth [B/s] at which the efficiency is ``target``: equation 6, (n,)."""
+    """Return the bandwidth [B/s] that gives the efficiency ``target``, by equation 6, (n,)."""
     return np.asarray(target / (1.0 - target) * flops_per_s / intensity, dtype=np.float64)

@@ -58,7 +58,7 @@ class TwoStreamsJob:
 
     @property
     def lookup_bytes(self) -> Floats:
-        """Bytes that one device reads from its tables per iteration, (n,)."""
+        """Bytes that one device reads from its embedding tables per iteration, (n,)."""
         samples = self.global_batch / self.embedding.copies
         return self.model.lookup_bytes * samples / self.embedding.shards
 

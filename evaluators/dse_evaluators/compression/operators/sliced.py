@@ -34,7 +34,7 @@ def basis(
 
 
 def reading(weight: Single, directions: Single, store: Store = FP32) -> Record:
-    """Encode a layer that reads the residual stream with fewer directions, (outputs, kept).
+    """Encode a layer whose input, the residual stream, is projected on fewer directions.
 
     Raises:
         EvaluationError: the directions do not have the width of the stream.

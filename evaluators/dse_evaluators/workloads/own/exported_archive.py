@@ -82,7 +82,7 @@ class ExportedTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedArchive:
-    """Contents of an archive: the graph and its signature, and stored tensors by name."""
+    """Contents of a PyTorch ``.pt2`` archive: graph, signature, and stored tensors by name."""
 
     graph: Mapping[str, Any]
     signature: Mapping[str, Any]

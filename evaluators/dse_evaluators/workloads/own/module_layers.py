@@ -60,7 +60,7 @@ class ModuleLayers:
 
     @contextmanager
     def hooked(self, hook: Hook) -> Iterator[None]:
-        """Pass the inputs of every layer through ``hook`` within the block.
+        """Context manager in which the inputs of every layer pass through ``hook``.
 
         Embeddings have indices as inputs, which the hook does not get.
         """
