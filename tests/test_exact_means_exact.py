@@ -12,7 +12,7 @@ from dse import InfeasibleError, Study, evaluator
 from dse.cli.app import app
 from dse.core.proof import Coverage, Proof
 from dse.core.trial import Event
-from dse.report.html.failure_reasons import failures
+from dse.report.html.failure_reasons import list_failure_reasons
 from dse.report.text.trial_tables import front_table
 from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
@@ -157,7 +157,8 @@ def test_an_objective_without_a_value_is_a_failure_of_the_design():
     assert (study.front.failed, study.front.proof.over) == (4, 12)
     assert "1 / e.cost is inf" in study.front.proof.example
     found = [
-        (one.kind, one.reason, len(one.trials)) for one in failures(study.problem, study.trials)
+        (one.kind, one.reason, len(one.trials))
+        for one in list_failure_reasons(study.problem, study.trials)
     ]
     assert found == [("undefined", "1 / e.cost is inf", 4)]
 

@@ -18,7 +18,7 @@ from dse.report.figures.growth import growth_figures
 from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.style import Drawing
 from dse.report.figures.timeline_figure import timeline_figure
-from dse.report.html.failure_reasons import Failure, failures
+from dse.report.html.failure_reasons import FailureReason, list_failure_reasons
 from dse.report.json.gap_json import known_gap
 from dse.serve.error_responses import UnknownError
 from dse.study.claimed_trials import LEASE_S
@@ -56,9 +56,9 @@ class Snapshot:
         return ParetoSet.of(self.study.problem, self.finished)
 
     @cached_property
-    def failures(self) -> list[Failure]:
+    def list_failure_reasons(self) -> list[FailureReason]:
         """Reasons why trials failed or are infeasible, each with its trials."""
-        return failures(self.study.problem, self.finished)
+        return list_failure_reasons(self.study.problem, self.finished)
 
     @cached_property
     def drawings(self) -> list[Drawing]:

@@ -10,7 +10,7 @@ from dse.core.metric import Fault
 from dse.core.parameter import Choice
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, State
-from dse.report.html.failure_reasons import MOST_REASONS, failures
+from dse.report.html.failure_reasons import MOST_REASONS, list_failure_reasons
 from dse.report.html.study_page import report_html
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
@@ -70,7 +70,7 @@ def test_each_front_design_has_a_row_with_numbers_to_sort_by(made_up) -> None:
 
 
 def test_failures_stand_by_kind_and_reason(made_up) -> None:
-    found = failures(made_up.problem, made_up.trials)
+    found = list_failure_reasons(made_up.problem, made_up.trials)
     assert [(one.kind, one.reason, len(one.trials)) for one in found] == [
         ("outside a limit", "chip.area <= 3 mm2", 21),
         ("timeout", "quality took more than 60 s", 5),
@@ -170,7 +170,7 @@ def test_of_thousands_of_reasons_and_events_the_page_tells_some_and_says_so(made
     events = [Event(kind="fallback", text=f"event {place}.", told=place) for place in range(3_000)]
     text = own(page(made_up, trials=[*done, *wrong], events=events))
     assert len(text) < 1_000_000
-    rest = len(failures(made_up.problem, [*done, *wrong])) - MOST_REASONS
+    rest = len(list_failure_reasons(made_up.problem, [*done, *wrong])) - MOST_REASONS
     assert rest > 2_900
     assert f"{rest:,} rarer reasons of {rest:,} designs are left out" in text
     assert "2,800 more; dse status lists them all" in text

@@ -17,7 +17,7 @@ from dse.core.problem import Problem, Source
 from dse.core.space import DesignSpace
 from dse.core.trial import Outcome, State, Trial
 from dse.report.answer import Answer
-from dse.report.html.failure_reasons import failures
+from dse.report.html.failure_reasons import list_failure_reasons
 from dse.report.html.tradeoffs import limits_html, rate_words, rates_html, step_words
 from dse.report.text.summary import best_words
 
@@ -118,5 +118,5 @@ def test_a_limit_stated_under_two_scenarios_strikes_a_trial_once(asked, trials) 
         Limit(text="area <= 10 mm2", slack=parse(f"{bound} - area"), scale=float(bound))
         for bound in (10, 11)
     )
-    (found,) = failures(replace(asked, limits=twice), trials)
+    (found,) = list_failure_reasons(replace(asked, limits=twice), trials)
     assert found.trials == (3, 4)

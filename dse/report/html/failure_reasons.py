@@ -23,7 +23,7 @@ _MOST_NUMBERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FailureReason:
     """Reason why designs failed or are infeasible, with the affected trials' numbers."""
 
     kind: str
@@ -31,7 +31,7 @@ class Failure:
     trials: tuple[int, ...]
 
 
-def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
+def list_failure_reasons(problem: Problem, trials: Sequence[Trial]) -> list[FailureReason]:
     """Return the reasons why trials cannot be on the front, the most frequent first.
 
     The reasons are failures (by kind and message), undefined values, and violated limits. A trial
@@ -50,12 +50,12 @@ def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
         found["outside a limit", text] = sound.number[rows].tolist()
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
-        Failure(kind=kind, reason=reason, trials=tuple(numbers))
+        FailureReason(kind=kind, reason=reason, trials=tuple(numbers))
         for (kind, reason), numbers in ordered
     ]
 
 
-def failure_rows(found: Sequence[Failure]) -> list[tuple[str, str, str, str]]:
+def failure_rows(found: Sequence[FailureReason]) -> list[tuple[str, str, str, str]]:
     """Return table rows of the most frequent failures: kind, reason, count, some trial numbers."""
     return [
         (one.kind, _reason(one), str(len(one.trials)), _numbers(one))
@@ -63,19 +63,19 @@ def failure_rows(found: Sequence[Failure]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def rarer_words(found: Sequence[Failure]) -> str:
+def rarer_words(found: Sequence[FailureReason]) -> str:
     """Return how many further failure reasons a table leaves out, as text; may be empty."""
     rest = found[MOST_REASONS:]
     designs = sum(len(one.trials) for one in rest)
     return f"{len(rest):,} rarer reasons of {designs:,} designs" if rest else ""
 
 
-def _reason(failure: Failure) -> str:
+def _reason(failure: FailureReason) -> str:
     long = len(failure.reason) > _MOST_LETTERS
     return f"{failure.reason[:_MOST_LETTERS]}…" if long else failure.reason
 
 
-def _numbers(failure: Failure) -> str:
+def _numbers(failure: FailureReason) -> str:
     more = len(failure.trials) - _MOST_NUMBERS
     numbers = ", ".join(map(str, failure.trials[:_MOST_NUMBERS]))
     return f"{numbers} and {more} more" if more > 0 else numbers

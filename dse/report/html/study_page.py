@@ -21,7 +21,7 @@ from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.report.answer import MOST_SHOWN, Answer
 from dse.report.effect_tables import effects_html
-from dse.report.html.failure_reasons import failure_rows, failures, rarer_words
+from dse.report.html.failure_reasons import failure_rows, list_failure_reasons, rarer_words
 from dse.report.html.fidelity import rungs
 from dse.report.html.front_table import front_rows
 from dse.report.html.render import render_drawings, render_report
@@ -84,7 +84,7 @@ def report_html(
     weighty = weightiest(beside.importances)
     answer = Answer.of(front, trials, weighty)
     proof = Proof.of_study(front.problem, trials, events)
-    found = failures(front.problem, trials)
+    found = list_failure_reasons(front.problem, trials)
     return render_report(
         "study",
         title=study,
