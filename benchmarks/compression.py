@@ -65,7 +65,7 @@ def _row(evaluator: PostTraining, recipe: dict[str, Value]) -> tuple[str, ...]:
         started = time.perf_counter()
         got = evaluator.evaluate(Batch.of([recipe]))
         seconds.append(time.perf_counter() - started)
-    if got is None or got.faults:
+    if got is None or got.failures:
         sys.exit(f"{recipe}: {got}")
     value = {name: float(column[0]) for name, column in got.columns.items()}
     return (

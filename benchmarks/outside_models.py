@@ -184,8 +184,8 @@ def evaluated(
     for name in dict.fromkeys(names):
         rows = [row for row, own in enumerate(names) if own == name]
         told = make(name).evaluate(Batch.of([designs[row] for row in rows]))
-        for fault in told.faults.values():
-            print(f"{name}: {fault.reason}", file=sys.stderr)
+        for failure in told.failures.values():
+            print(f"{name}: {failure.reason}", file=sys.stderr)
         for metric, values in told.columns.items():
             columns.setdefault(metric, np.full(len(names), np.nan))[rows] = values
     return columns, time.monotonic() - started

@@ -97,7 +97,10 @@ def main(folder: Path) -> None:
             print(errors(told[~used], times[~used]), " ".join(f"{x:.4g}" for x in np.exp(logs)))
         batch = Batch.of([dict(zip(NAMES, row, strict=True)) for row in sizes.tolist()])
         shipped = ParadnnFc(platform=platform).evaluate(batch)
-        told, fits = shipped.columns["latency"], ~np.isin(np.arange(len(times)), [*shipped.faults])
+        told, fits = (
+            shipped.columns["latency"],
+            ~np.isin(np.arange(len(times)), [*shipped.failures]),
+        )
         print(f"  shipped  {errors(told[used], times[used])}", end="   left out ")
         print(errors(told[~used], times[~used]), f"{(~fits).sum()} said not to fit")
 

@@ -75,7 +75,7 @@ def sample_front(study: str, designs: int) -> np.ndarray:
             metrics={name: float(values[row]) for name, values in known.columns.items()},
         )
         for row in range(designs)
-        if row not in known.faults
+        if row not in known.failures
     ]
     return ParetoSet.of(problem, Trials.of(trials)).losses
 

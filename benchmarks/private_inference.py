@@ -113,7 +113,7 @@ def draw_pairs(seed: int) -> Iterator[tuple[dict[str, Any], dict[str, Value]]]:
             **WIDTHS,
             "schedule": str(rng.choice(SCHEDULES)),
         }
-        if not Bfv(shape=shape).evaluate(Batch.of([design])).faults:
+        if not Bfv(shape=shape).evaluate(Batch.of([design])).failures:
             count += 1
             yield {"shape": shape}, design
 

@@ -110,8 +110,8 @@ def measured(model: str, done: Collection[Key]) -> Iterator[Row]:
         again_s = time.process_time()
         evaluator.evaluate(DESIGN)
         done_s = time.process_time()
-        if found.faults:
-            print(f"{model}, {text}: {found.faults[0].reason}", file=sys.stderr)
+        if found.failures:
+            print(f"{model}, {text}: {found.failures[0].reason}", file=sys.stderr)
             continue
         told = {name: float(column[0]) for name, column in found.columns.items()}
         row: Row = {"model": model, "split": split, "format": text, **dict.fromkeys(METRICS, "")}

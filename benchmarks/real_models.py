@@ -199,9 +199,9 @@ def search_front(model: str, measurements: int) -> list[tuple[float, float, Desi
         storage="memory://",
     )
     study.run(measurements=measurements)
-    failed = [trial for trial in study.trials if trial.fault is not None]
+    failed = [trial for trial in study.trials if trial.failure is not None]
     if failed:
-        raise SystemExit(f"{model}: {len(failed)} designs failed: {failed[0].fault}")
+        raise SystemExit(f"{model}: {len(failed)} designs failed: {failed[0].failure}")
     size, quality = "size.bits_per_weight", f"quality.{metric}"
     return [(one.metrics[size], one.metrics[quality], one.design) for one in study.front]
 

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse_evaluators.accelerators.systolic.matrix_products import UniqueLayers
 from dse_evaluators.accelerators.systolic.scalesim_counts import (
     Report,
@@ -137,7 +137,7 @@ def theirs(drawn: Sequence[Case], processes: int) -> Iterator[Mapping[str, float
             told = service.answer(case.design(), NAMES)
         finally:
             idle.put(service)
-        if isinstance(told, Fault):
+        if isinstance(told, Failure):
             raise SystemExit(f"SCALE-Sim has no answer to {case}: {told.reason}")
         return {name: reading.value for name, reading in told.items()}
 

@@ -273,7 +273,7 @@ def evaluate(services: list[Service]) -> np.ndarray:
             continue
         found = served.evaluate(Batch.of([dict(services[place].design) for place in places]))
         seconds[places] = found.columns["tpot"]
-        for row in found.faults:
+        for row in found.failures:
             seconds[places[row]] = np.nan
     return seconds
 

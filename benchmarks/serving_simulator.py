@@ -206,8 +206,8 @@ def _played(some: Sequence[serving.Point], waves: int) -> np.ndarray:
         osl_spread=SPREAD,
     )
     metrics = evaluator.evaluate(Batch.of([_design(point) for point in some]))
-    if metrics.faults:
-        raise SystemExit(f"{one.id}: {metrics.faults}")
+    if metrics.failures:
+        raise SystemExit(f"{one.id}: {metrics.failures}")
     return metrics.columns["ttft"]
 
 

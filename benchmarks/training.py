@@ -156,8 +156,8 @@ def verdicts(path: Path) -> Iterator[bool]:
     for theirs, ours in CALCULON.items():
         some = [row for row in rows if row["model"] == theirs]
         trained = Training(model=ours, system="a100-dgx", sequence=2048, fused=False, reserve=0.0)
-        faults = trained.evaluate(Batch.of([_laid(row) for row in some])).faults
-        yield from ((at not in faults) == (row["status"] == "ok") for at, row in enumerate(some))
+        failures = trained.evaluate(Batch.of([_laid(row) for row in some])).failures
+        yield from ((at not in failures) == (row["status"] == "ok") for at, row in enumerate(some))
 
 
 def speed() -> tuple[int, float]:

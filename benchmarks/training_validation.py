@@ -94,16 +94,16 @@ def result(point: Mapping[str, str]) -> Result:
     evaluator = trainer(point)
     designs = [plan({**point, "microbatch": str(size)}) for size in sizes]
     found = evaluator.evaluate(Batch.of(designs))
-    fine = [at for at in range(len(sizes)) if told or at not in found.faults]
+    fine = [at for at in range(len(sizes)) if told or at not in found.failures]
     best = min(fine, key=lambda at: float(found.columns["step_time"][at]))
     step_s = float(found.columns["step_time"][best])
-    fault = found.faults.get(best)
+    failure = found.failures.get(best)
     return Result(
         point=point,
         published=float(point["published"]),
         ours=published_as(point, step_s, float(found.columns["utilization"][best])),
         microbatch=sizes[best],
-        reason=fault.reason if fault else "",
+        reason=failure.reason if failure else "",
     )
 
 
@@ -178,7 +178,7 @@ def hours() -> Iterator[tuple[str, float, float]]:
             designs = list(layouts(row["model"], devices, batch))
             run = Training(model=row["model"], system=row["system"], sequence=int(row["sequence"]))
             found = run.evaluate(Batch.of(designs))
-            fine = [at for at in range(len(designs)) if at not in found.faults]
+            fine = [at for at in range(len(designs)) if at not in found.failures]
             step_s = float(found.columns["step_time"][fine].min())
             steps = float(row["tokens"]) / (batch * int(row["sequence"]))
             yield row["point"], float(row["published"]), step_s * steps * devices / 3600.0

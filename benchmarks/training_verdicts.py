@@ -114,7 +114,7 @@ def our_times(plans: list[Drawn]) -> Floats:
         )
         metrics = trained.evaluate(Batch.of([_design(plans[at]) for at in places]))
         found[places] = metrics.columns["step_time"]
-        found[[places[row] for row in metrics.faults]] = np.nan
+        found[[places[row] for row in metrics.failures]] = np.nan
     return found
 
 
@@ -136,7 +136,7 @@ def our_matched_times(folder: Path, plans: list[Drawn]) -> Floats:
         layers = TRANSFORMERS[CALCULON[str(plan["model"])]].layers
         found[places] = timed.columns["step_time"]
         short = [at for at in places if _is_too_short(plans[at], layers)]
-        found[[*short, *(places[row] for row in stored.faults)]] = np.nan
+        found[[*short, *(places[row] for row in stored.failures)]] = np.nan
     return found
 
 

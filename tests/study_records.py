@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 
 from dse.core.design import Design
-from dse.core.metric import Fault, FaultKind
+from dse.core.metric import Failure, FailureKind
 from dse.core.trial import Asked, Attempt, Driver, Event, Outcome, Report, State, Trial
 from dse.interop.archive.study_record import Record
 
@@ -25,7 +25,7 @@ _PLAIN = st.recursive(
     ),
     max_leaves=6,
 )
-_FAULTS = st.builds(Fault, kind=st.sampled_from(get_args(FaultKind)), reason=_TEXTS)
+_FAULTS = st.builds(Failure, kind=st.sampled_from(get_args(FailureKind)), reason=_TEXTS)
 _COSTS = st.floats(0, 1e9)
 _ENDS = sorted(state for state in State if state.finished)
 
@@ -61,7 +61,7 @@ def records(draw: Any, most: int = 8) -> Record:
         events=tuple(draw(st.lists(_EVENTS, max_size=3))),
         asks=tuple(asks),
         attempts=tuple(
-            Attempt(number=n, attempt=a, fault=draw(st.none() | _FAULTS), cost_s=draw(_COSTS))
+            Attempt(number=n, attempt=a, failure=draw(st.none() | _FAULTS), cost_s=draw(_COSTS))
             for n, a in attempts
         ),
         reports=tuple(draw(st.lists(report, max_size=3))) if count else (),
@@ -115,7 +115,7 @@ def _trials(draw: Any, number: int, told: int, attempts: int, drivers: int) -> T
         state=draw(st.sampled_from(_ENDS)),
         metrics=draw(_METRICS),
         spread=draw(_METRICS),
-        fault=draw(st.none() | _FAULTS),
+        failure=draw(st.none() | _FAULTS),
         cost_s=draw(_COSTS),
         measured=draw(st.integers(0, 3)),
     )

@@ -255,4 +255,4 @@ def test_that_a_design_cannot_exist_goes_before_a_failure(optimizer):
     )
     study.run(progress=False, on_error="keep")
     assert study.front.failed == 4
-    assert all(t.fault.kind == "infeasible" for t in study.trials if t.design["n"] == 0)
+    assert all(t.failure.kind == "infeasible" for t in study.trials if t.design["n"] == 0)

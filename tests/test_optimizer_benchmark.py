@@ -261,7 +261,7 @@ def test_a_problem_by_formula_has_failures_and_shares_from_none_to_all(module):
         case.played(design, number)
         for number, design in enumerate(case.problem.space.sample(200, np.random.default_rng(0)))
     ]
-    failed = [trial for trial in trials if trial.fault is not None]
+    failed = [trial for trial in trials if trial.failure is not None]
     assert 20 < len(failed) < 180
     assert case.judge(failed) == 0.0
     assert 0.3 < case.judge(trials) <= 1.0

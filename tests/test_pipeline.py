@@ -8,7 +8,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import InfeasibleError
 from dse.evaluation.bound_evaluator import Bound
@@ -76,25 +76,25 @@ def test_an_evaluator_sees_only_what_it_reads_and_in_its_unit():
 
 
 @pytest.mark.parametrize(
-    ("function", "fault"),
+    ("function", "failure"),
     [
-        (raising(ValueError("no")), Fault(kind="raised", reason="ValueError: no")),
-        (raising(InfeasibleError("too big")), Fault(kind="infeasible", reason="too big")),
-        (raising(TimeoutError("after 3 s")), Fault(kind="timeout", reason="after 3 s")),
-        (columns(), Fault(kind="invalid", reason="the metric 'y' is missing")),
-        (columns(y=math.nan), Fault(kind="invalid", reason="y is nan")),
-        (columns(y=math.inf), Fault(kind="invalid", reason="y is inf")),
+        (raising(ValueError("no")), Failure(kind="raised", reason="ValueError: no")),
+        (raising(InfeasibleError("too big")), Failure(kind="infeasible", reason="too big")),
+        (raising(TimeoutError("after 3 s")), Failure(kind="timeout", reason="after 3 s")),
+        (columns(), Failure(kind="invalid", reason="the metric 'y' is missing")),
+        (columns(y=math.nan), Failure(kind="invalid", reason="y is nan")),
+        (columns(y=math.inf), Failure(kind="invalid", reason="y is inf")),
         (raising(KeyboardInterrupt()), None),
     ],
 )
-def test_whatever_an_evaluator_does_wrong_costs_one_trial_and_keeps_its_reason(function, fault):
-    if fault is None:
+def test_whatever_an_evaluator_does_wrong_costs_one_trial_and_keeps_its_reason(function, failure):
+    if failure is None:
         with pytest.raises(KeyboardInterrupt):
             outcome(bound("a", function, "y"))
         return
     got = outcome(bound("a", function, "y"))
-    assert got.fault == fault
-    assert got.state is (State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED)
+    assert got.failure == failure
+    assert got.state is (State.INFEASIBLE if failure.kind == "infeasible" else State.FAILED)
 
 
 def test_one_bad_row_does_not_cost_the_others():
@@ -116,12 +116,12 @@ def test_what_a_model_finds_infeasible_is_not_measured():
         calls.append(len(batch))
         return Metrics(columns={"y": np.zeros(len(batch))})
 
-    no_room = Metrics(columns={}, faults={0: Fault(kind="infeasible", reason="no room")})
+    no_room = Metrics(columns={}, failures={0: Failure(kind="infeasible", reason="no room")})
     got = outcome(
         bound("a-measured", measure, "y", kind="measured"),
         bound("model", lambda _: no_room, "area"),
     )
-    assert got.fault == Fault(kind="infeasible", reason="no room")
+    assert got.failure == Failure(kind="infeasible", reason="no room")
     assert calls == []
     assert got.measured == 0
 

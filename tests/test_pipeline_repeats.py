@@ -3,7 +3,7 @@
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.pipeline import Pipeline
 
@@ -24,10 +24,11 @@ class Square:
 
     def evaluate(self, batch):
         self.asked.append(len(batch))
-        faults = {
-            row: Fault(kind="infeasible", reason="nine") for row in np.flatnonzero(batch["x"] == 9)
+        failures = {
+            row: Failure(kind="infeasible", reason="nine")
+            for row in np.flatnonzero(batch["x"] == 9)
         }
-        return Metrics(columns={"square": batch["x"] ** 2.0}, faults=faults)
+        return Metrics(columns={"square": batch["x"] ** 2.0}, failures=failures)
 
 
 def bound(name, reads):
@@ -45,7 +46,7 @@ def test_rows_that_agree_are_evaluated_once_and_told_for_all():
     known = Pipeline([one]).known(batch())
     assert one.evaluator.asked == [3]
     assert known.columns["one.square"].tolist() == [4, 16, 81] * 10
-    assert list(known.faults) == list(range(2, 30, 3))
+    assert list(known.failures) == list(range(2, 30, 3))
 
 
 def test_what_reads_a_metric_is_asked_once_for_what_that_depends_on():

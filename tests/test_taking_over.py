@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.errors import SpecErrors
 from dse.evaluation.pipeline import MeasurementCache
@@ -52,7 +52,7 @@ executor: {use: EXECUTOR}
 budget: {measurements: 2}
 RETRIES
 """
-LOST = Fault(kind="lost", reason="the driver that ran it was lost")
+LOST = Failure(kind="lost", reason="the driver that ran it was lost")
 
 LIMITS = {"hang": "4 s"}
 """For what hangs; all else has a minute, however busy the machine is."""
@@ -145,7 +145,7 @@ def test_when_all_is_asked_a_driver_waits_for_others_and_takes_over_what_they_lo
     assert [(t.state, t.worker, t.attempts) for t in study.trials] == [
         (State.DONE, lease.id, 1)
     ] * 3
-    assert [(a.number, a.fault.kind) for a in storage.attempts("s")] == [
+    assert [(a.number, a.failure.kind) for a in storage.attempts("s")] == [
         (n, "lost") for n in range(3)
     ]
     assert lease.id != lost
@@ -174,13 +174,13 @@ def test_a_design_that_has_taken_four_drivers_with_it_is_given_up(tmp_path, stor
             designs = study.problem.space.sample(1, study.problem.rng(0)).designs()
             storage.add("s", designs, Ask(after=0, worker=dead))
         else:
-            storage.retry("s", {0: Outcome(state=State.FAILED, fault=LOST)})
+            storage.retry("s", {0: Outcome(state=State.FAILED, failure=LOST)})
             storage.claim("s", [0], dead)
             storage.begin("s", {0: 1.5})
     with Lease(storage, "s", lease_s=0.2) as lease:
         loop(study, lease, trials=1).run()
     (trial,) = study.trials
-    assert (trial.state, trial.fault.kind, trial.attempts) == (State.FAILED, "lost", 3)
+    assert (trial.state, trial.failure.kind, trial.attempts) == (State.FAILED, "lost", 3)
 
 
 def test_who_was_overtaken_asks_again_with_all_that_is_new(tmp_path, storage):
@@ -256,7 +256,7 @@ def test_what_failed_is_tried_again_as_often_as_its_kind_allows(tmp_path, storag
     study.run()
     assert [trial.state for trial in study.trials] == [State.DONE] * 2
     assert sorted(trial.attempts for trial in study.trials) == [0, 2]
-    assert [attempt.fault.kind for attempt in storage.attempts("s")] == [kind] * 2
+    assert [attempt.failure.kind for attempt in storage.attempts("s")] == [kind] * 2
     assert Replay(study).proof().trials == 2
 
 
@@ -276,9 +276,9 @@ def test_a_program_that_is_killed_from_outside_is_tried_again(tmp_path, storage,
     study = study_in(tmp_path, MEASURED, storage, deed)
     study.run()
     assert [trial.state for trial in study.trials] == [State.DONE] * 2
-    faults = [attempt.fault for attempt in storage.attempts("s")]
-    assert [fault.kind for fault in faults] == ["lost"] * 2
-    assert all(fault.reason.startswith(f"killed by {signal}") for fault in faults)
+    failures = [attempt.failure for attempt in storage.attempts("s")]
+    assert [failure.kind for failure in failures] == ["lost"] * 2
+    assert all(failure.reason.startswith(f"killed by {signal}") for failure in failures)
 
 
 DEADLY = """
@@ -298,7 +298,7 @@ def test_a_design_that_kills_its_worker_each_time_is_given_up_alone(tmp_path, st
     study = study_in(tmp_path, text, storage, RETRIES="retries: {lost: 2}")
     (tmp_path / "board.py").write_text(DEADLY)
     study.run()
-    ends = {t.number: (t.state, t.attempts, t.fault and t.fault.kind) for t in study.trials}
+    ends = {t.number: (t.state, t.attempts, t.failure and t.failure.kind) for t in study.trials}
     deadly = {trial.number for trial in study.trials if trial.design["rows"] % 2}
     assert 0 < len(deadly) < 6
     assert ends == {
@@ -353,7 +353,7 @@ def test_a_design_that_kills_its_driver_takes_no_others_of_its_batch_with_it(
     ends = [(trial.state, trial.attempts) for trial in study.trials]
     assert ends == [(State.FAILED if n == 5 else State.DONE, 3) for n in range(8)]
     assert batches == [[*range(8)]] * 3 + [[0], [1], [2], [3], [4], [5], [6], [7]]
-    assert study.trials[5].fault.kind == "lost"
+    assert study.trials[5].failure.kind == "lost"
 
 
 def test_trials_tell_when_they_were_asked_begun_and_finished(tmp_path, storage):

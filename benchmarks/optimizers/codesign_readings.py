@@ -72,8 +72,8 @@ class Study:
         if self.direct is not None:
             return {f"{self._evaluator}.{name}": x for name, x in self.direct(design).items()}
         (outcome,) = self.plan.pipeline([Task(number=0, design=design)])
-        if outcome.fault is not None:
-            raise RuntimeError(f"{dict(design)}: {outcome.fault.reason}")
+        if outcome.failure is not None:
+            raise RuntimeError(f"{dict(design)}: {outcome.failure.reason}")
         sources = self.plan.problem.sources
         return {name: x for name, x in outcome.metrics.items() if sources[name].kind == "measured"}
 
@@ -82,8 +82,8 @@ class Study:
         for rows, batch in self.parts.groups():
             parts = [self.parts.measured.row(row) for row in rows.tolist()]
             wanted = [part for part in parts if self.parts.key(part) not in self.readings]
-            faults = self.plan.problem.known(batch).faults if wanted else {}
-            sound = next((row for row in range(len(batch)) if row not in faults), None)
+            failures = self.plan.problem.known(batch).failures if wanted else {}
+            sound = next((row for row in range(len(batch)) if row not in failures), None)
             if sound is not None:
                 whole = batch.design(sound)
                 yield from (self.parts.design(part, whole) for part in wanted)

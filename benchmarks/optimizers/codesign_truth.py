@@ -78,7 +78,7 @@ def _staircases(study: Study, rows: Ints, batch: Batch) -> Iterator[tuple[int, F
     problem = study.plan.problem
     got = problem.known(batch)
     sound = np.ones(len(batch), dtype=bool)
-    sound[list(got.faults)] = False
+    sound[list(got.failures)] = False
     modelled = batch.with_columns({n: Column(np.asarray(x)) for n, x in got.columns.items()})
     modelled = modelled.take(np.flatnonzero(sound))
     stairs, kept = modelled.take(np.zeros(0, dtype=np.int64)), 0

@@ -16,7 +16,7 @@ from case import Case, done
 from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metric
+from dse.core.metric import Failure, Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.problem import Problem, Source
@@ -77,8 +77,8 @@ def case(name: str) -> Case:
 def _outcome(formula: Formula, space: DesignSpace, design: Design) -> Outcome:
     one = space.batch([design])
     if formula.fails is not None and formula.fails(one)[0]:
-        fault = Fault(kind="crashed", reason="the formula fails here")
-        return Outcome(state=State.FAILED, fault=fault, measured=1)
+        failure = Failure(kind="crashed", reason="the formula fails here")
+        return Outcome(state=State.FAILED, failure=failure, measured=1)
     return done({"loss": float(formula.loss(one)[0])})
 
 

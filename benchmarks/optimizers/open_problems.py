@@ -14,7 +14,7 @@ from dse.core.design import Design
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
 from dse.core.expressions.syntax import Listed, Logic, Member, Name, Number, Text
-from dse.core.metric import Fault, Metric
+from dse.core.metric import Failure, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.problem import Problem, Source
@@ -125,8 +125,8 @@ def _pool(given: Any) -> tuple[Expression, ...]:
 def _outcome(given: Any, design: Design) -> Outcome:
     answer = given.evaluate(dict(design))
     if answer is None:
-        fault = Fault(kind="raised", reason="its build or run failed")
-        return Outcome(state=State.FAILED, fault=fault, measured=1)
+        failure = Failure(kind="raised", reason="its build or run failed")
+        return Outcome(state=State.FAILED, failure=failure, measured=1)
     return done(answer)
 
 

@@ -20,7 +20,7 @@ MOST_PAIRED = 24
 """Largest number of parameters whose interactions are estimated: those of largest effect."""
 
 _GIST = 240
-"""Number of characters, from the end, to which the reason of a fault is shortened."""
+"""Number of characters, from the end, to which the reason of a failure is shortened."""
 
 MOST_PAIRED_LEVELS = 64
 """A parameter with more levels is in no interaction: too few trials would be in each cell."""
@@ -315,13 +315,13 @@ def _rank(share: float | None) -> float:
 
 def _lack(trials: Trials) -> str:
     """Return as text how many trials lack the metrics, and the most frequent reason for it."""
-    faults = [fault.reason for fault in trials.faults if fault is not None]
+    failures = [failure.reason for failure in trials.failures if failure is not None]
     count = f"{trials.are(State.DONE).sum()} of {len(trials)} finished trials"
-    if not faults:
+    if not failures:
         return f"{count} have metrics, and two are needed"
-    reason, same = Counter(faults).most_common(1)[0]
+    reason, same = Counter(failures).most_common(1)[0]
     gist = reason.strip()[-_GIST:]
-    return f"{count} have metrics; {len(faults)} have none, {same} of them for: {gist}"
+    return f"{count} have metrics; {len(failures)} have none, {same} of them for: {gist}"
 
 
 def _read_values(problem: Problem, trials: Trials, name: str) -> tuple[Floats, str]:

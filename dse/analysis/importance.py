@@ -257,7 +257,7 @@ def _uniform(problem: Problem) -> Batch | None:
 
 def _fresh(batch: Batch, got: Metrics, objective: Objective) -> Drawn:
     fine = np.ones(len(batch), dtype=bool)
-    fine[list(got.faults)] = False
+    fine[list(got.failures)] = False
     columns = {**batch.columns, **{name: Column(each) for name, each in got.columns.items()}}
     return _finite(batch, objective, columns, fine, fresh=True)
 

@@ -34,7 +34,7 @@ class JudgedRow:
         alike: numbers of the other trials that cannot be distinguished from this trial: in each
             objective that depends on the test split they differ by at most two standard errors of
             the difference.
-        fault: why the trial could not be measured; empty if it was measured.
+        failure: why the trial could not be measured; empty if it was measured.
     """
 
     trial: int
@@ -42,7 +42,7 @@ class JudgedRow:
     stderr: tuple[float | None, ...] = ()
     feasible: bool = False
     alike: tuple[int, ...] = ()
-    fault: str = ""
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class JudgedFront:
     @property
     def is_compared(self) -> bool:
         """Whether the standard errors are known, so that designs could be compared."""
-        known = [row for row in self.rows if not row.fault]
+        known = [row for row in self.rows if not row.failure]
         return 1 < len(known) <= _MOST_COMPARED and all(None not in row.stderr for row in known)
 
 
@@ -84,14 +84,14 @@ def judge_front(
     measured = [(trial, judged[trial.number]) for trial in trials if trial.number in judged]
     if not measured:
         return None
-    known = [(trial, one) for trial, one in measured if not one.fault]
+    known = [(trial, one) for trial, one in measured if not one.failure]
     changed = frozenset().union(*(_changed_metrics(trial, one) for trial, one in known))
     names = [objective.expression.names & changed for objective in problem.objectives]
     paired = bool(known) and all(one.resamples for _, one in known)
     found = _rows(problem, known, names)
     return JudgedFront(
         rows=tuple(
-            found.get(trial.number) or JudgedRow(trial=trial.number, fault=one.fault)
+            found.get(trial.number) or JudgedRow(trial=trial.number, failure=one.failure)
             for trial, one in measured
         ),
         depends=tuple(map(bool, names)),

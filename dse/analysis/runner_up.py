@@ -159,7 +159,7 @@ def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
     columns = {**batch.columns, **{name: Column(each) for name, each in got.columns.items()}}
     losses = problem.losses(columns, len(batch))
     kept = (problem.slacks(columns, len(batch)) >= 0).all(axis=1) & np.isfinite(losses).all(axis=1)
-    rows = np.setdiff1d(np.flatnonzero(kept), list(got.faults))
+    rows = np.setdiff1d(np.flatnonzero(kept), list(got.failures))
     return [
         Contender(
             design=batch.design(row),

@@ -227,9 +227,9 @@ class Asking:
 
     def _outcome(self, task: Task, reported: ReportedResult, spent_s: float) -> Outcome:
         """Return a trial's outcome: reported metrics and those that evaluators then compute."""
-        if reported.fault is not None:
-            state = State.INFEASIBLE if reported.fault.kind == "infeasible" else State.FAILED
-            return Outcome(state=state, fault=reported.fault, cost_s=spent_s, measured=1)
+        if reported.failure is not None:
+            state = State.INFEASIBLE if reported.failure.kind == "infeasible" else State.FAILED
+            return Outcome(state=state, failure=reported.failure, cost_s=spent_s, measured=1)
         study = self._study
         values = {full_metric_name(study, name): value for name, value in reported.values.items()}
         spread = {full_metric_name(study, name): error for name, error in reported.spread.items()}

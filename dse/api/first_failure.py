@@ -53,18 +53,18 @@ class FirstFailure:
         """
         if not self._watches:
             return
-        fault = trial.fault
-        if trial.state is not State.FAILED or fault is None:
+        failure = trial.failure
+        if trial.state is not State.FAILED or failure is None:
             self._watches = False
             return
-        if trial.number in self._known or fault.kind not in ("raised", "invalid"):
+        if trial.number in self._known or failure.kind not in ("raised", "invalid"):
             return
         for function in self._functions:
             error, function.error = function.error, None
-            if error is not None and fault.reason == f"{type(error).__name__}: {error}":
+            if error is not None and failure.reason == f"{type(error).__name__}: {error}":
                 error.add_note(f"trial {trial.number}, {dict(trial.design)}: {_HINT}")
                 raise error
-        raise StudyError(f"trial {trial.number} failed: {fault.reason}", hint=_HINT)
+        raise StudyError(f"trial {trial.number} failed: {failure.reason}", hint=_HINT)
 
     def ended(self) -> None:
         """At the end of a run, raise an exception if no legal design has a value.

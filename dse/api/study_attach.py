@@ -29,9 +29,9 @@ def attach_result(
         SpecError: a metric is unknown.
         StudyError: a trial of the design exists, or a measured metric is missing.
     """
-    if reported.fault is not None:
-        state = State.INFEASIBLE if reported.fault.kind == "infeasible" else State.FAILED
-        outcome = Outcome(state=state, fault=reported.fault)
+    if reported.failure is not None:
+        state = State.INFEASIBLE if reported.failure.kind == "infeasible" else State.FAILED
+        outcome = Outcome(state=state, failure=reported.failure)
     else:
         outcome = Outcome(
             state=State.DONE,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Trial
 from dse.errors import InfeasibleError, SpecError, nearest
 from dse.study.study_engine import StudyEngine
@@ -34,7 +34,7 @@ class ReportedResult:
 
     values: Mapping[str, float]
     spread: Mapping[str, float]
-    fault: Fault | None
+    failure: Failure | None
 
     @staticmethod
     def of(
@@ -53,18 +53,18 @@ class ReportedResult:
             raise SpecError(f"{many} reported for the design", hint=_ONE_OF_THEM)
         if failed is not None:
             return ReportedResult(
-                values={}, spread={}, fault=Fault(kind="raised", reason=_reason(failed))
+                values={}, spread={}, failure=Failure(kind="raised", reason=_reason(failed))
             )
         if infeasible is not None:
-            fault = Fault(kind="infeasible", reason=_reason(infeasible))
-            return ReportedResult(values={}, spread={}, fault=fault)
+            failure = Failure(kind="infeasible", reason=_reason(infeasible))
+            return ReportedResult(values={}, spread={}, failure=failure)
         if not isinstance(metrics, Mapping):
             problem = f"{metrics!r} is no mapping from metrics to numbers"
             raise SpecError(problem, hint=_ONE_OF_THEM)
         pairs = {name: _pair(name, one) for name, one in metrics.items()}
         spread = {name: error for name, (_, error) in pairs.items() if error is not None}
         return ReportedResult(
-            values={n: v for n, (v, _) in pairs.items()}, spread=spread, fault=None
+            values={n: v for n, (v, _) in pairs.items()}, spread=spread, failure=None
         )
 
 

@@ -46,7 +46,7 @@ def evaluate(
         show_json(evaluated.json(plan.problem, design, outcome))
     else:
         print_lines(evaluated.lines(plan.problem, design, outcome))
-    if outcome.fault is not None:
+    if outcome.failure is not None:
         raise typer.Exit(1)
 
 

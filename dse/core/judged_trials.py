@@ -29,7 +29,7 @@ class JudgedTrial:
             same examples for all trials, so that differences of trials are paired.
         remeasured: names of the metrics that depend on the test split and were measured on it; the
             other metrics are copied from the trial.
-        fault: why the metrics could not be measured; empty if they were measured.
+        failure: why the metrics could not be measured; empty if they were measured.
     """
 
     number: int
@@ -37,7 +37,7 @@ class JudgedTrial:
     spread: Mapping[str, float] = field(default_factory=dict)
     resamples: Mapping[str, Sequence[float]] = field(default_factory=dict)
     remeasured: tuple[str, ...] = ()
-    fault: str = ""
+    failure: str = ""
 
     def event(self, finished: int) -> Event:
         """Return the event that records these metrics after ``finished`` finished trials."""
@@ -51,7 +51,7 @@ class JudgedTrial:
             "spread": dict(self.spread),
             "resamples": resamples,
             "remeasured": list(self.remeasured),
-            "fault": self.fault,
+            "fault": self.failure,
         }
         return Event(kind=JUDGED, text=json.dumps(content, allow_nan=False), told=finished)
 
@@ -122,8 +122,8 @@ def _parse(event: Event) -> JudgedTrial | None:
         return None
     try:
         content = json.loads(event.text)
-        number, fault = content["trial"], content["fault"]
-        if type(number) is not int or not isinstance(fault, str):
+        number, failure = content["trial"], content["fault"]
+        if type(number) is not int or not isinstance(failure, str):
             return None
         return JudgedTrial(
             number=number,
@@ -131,7 +131,7 @@ def _parse(event: Event) -> JudgedTrial | None:
             spread=_numbers(content["spread"]),
             resamples=_resamples(content["resamples"]),
             remeasured=tuple(str(name) for name in content["remeasured"]),
-            fault=fault,
+            failure=failure,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None  # an imported file may hold anything

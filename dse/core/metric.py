@@ -1,17 +1,20 @@
-"""Metrics, evaluators' results for a batch, and faults: the reasons why a design has no metrics."""
+"""Metrics, results of evaluators for a batch, and failures: why a design has no metrics."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, get_args
 
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
+from dse.system.deprecation import UNTIL
+from dse.system.former_fields import accept_former_field
 
 Goal = Literal["minimize", "maximize"]
 Kind = Literal["modelled", "measured"]
-FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "memory", "lost"]
+FailureKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "memory", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Failure:
     """Reason that a design has no metrics: infeasibility or a failed evaluation.
 
     ``infeasible``: the design cannot exist. For the other kinds the evaluation failed: the
@@ -49,20 +52,34 @@ class Fault:
     machine that ran it was ``lost``.
     """
 
-    kind: FaultKind
+    kind: FailureKind
     reason: str
 
 
+@accept_former_field("faults", "failures")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
     """Results for a batch of n designs; columns of failed or infeasible designs have no meaning.
 
-    ``faults`` maps the index of a failed or infeasible design to the reason. A metric that is
+    ``failures`` maps the index of a failed or infeasible design to the reason. A metric that is
     undefined for a design is NaN or infinite there; ``undefined`` may give the reason, by metric
     and index. The study decides whether the design then counts as failed.
     """
 
     columns: Mapping[str, Floats]  # each (n,)
     spread: Mapping[str, Floats] = field(default_factory=dict)  # (n,) standard errors, same unit
-    faults: Mapping[int, Fault] = field(default_factory=dict)
+    failures: Mapping[int, Failure] = field(default_factory=dict)
     undefined: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+
+
+def __getattr__(name: str) -> object:
+    """Return a class by its former name, with a warning."""
+    if name not in _FORMER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    present = _FORMER[name]
+    text = f"{__name__}.{name} is {present} now; it is found until {UNTIL}"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
+    return globals()[present]
+
+
+_FORMER = {"Fault": "Failure", "FaultKind": "FailureKind"}

@@ -217,10 +217,10 @@ class Problem:
         known = self.known(self.space.batch([design]))
         metrics = {name: float(values[0]) for name, values in known.columns.items()}
         defined = {name: value for name, value in metrics.items() if np.isfinite(value)}
-        fault, state = known.faults.get(0), State.DONE
-        if fault is not None:
-            state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
-        return Trial(number=-1, design=design, state=state, metrics=defined, fault=fault)
+        failure, state = known.failures.get(0), State.DONE
+        if failure is not None:
+            state = State.INFEASIBLE if failure.kind == "infeasible" else State.FAILED
+        return Trial(number=-1, design=design, state=state, metrics=defined, failure=failure)
 
     def feasible(self, trials: Sequence[Trial]) -> Mask:
         """Return which of n trials are feasible, (n,).

@@ -61,7 +61,9 @@ class Coverage:
         last = {trial.design: trial for trial in trials}
         kept = list(last.values())
         failed = [kept[row] for row in np.flatnonzero(problem.failed(kept)).tolist()]
-        impossible = sum(one.fault is not None and one.fault.kind == "infeasible" for one in kept)
+        impossible = sum(
+            one.failure is not None and one.failure.kind == "infeasible" for one in kept
+        )
         return Coverage(
             legal=legal,
             impossible=impossible,
@@ -215,8 +217,8 @@ def _count(text: str) -> int:
 
 def failure_text(problem: Problem, trial: Trial) -> str:
     """Return a failed design and its reason as text: ``n=0 (raised: ZeroDivisionError)``."""
-    if trial.fault is not None:
-        reason = f"{trial.fault.kind}: {trial.fault.reason}"
+    if trial.failure is not None:
+        reason = f"{trial.failure.kind}: {trial.failure.reason}"
     else:
         reason = problem.undefined_words([trial])
     return f"{_design_text(trial.design)} ({shorten_text(reason)})"

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
+from dse.system.former_fields import accept_former_field
 
 
 class State(StrEnum):
@@ -39,6 +40,7 @@ class State(StrEnum):
         return self not in (State.PENDING, State.RUNNING)
 
 
+@accept_former_field("fault", "failure")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Result of the evaluation of one design: metrics, or the reason of a failure.
@@ -52,7 +54,7 @@ class Outcome:
     state: State
     metrics: Mapping[str, float] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
-    fault: Fault | None = None
+    failure: Failure | None = None
     cost_s: float = 0.0
     measured: int = 0
     begun_at: float | None = field(default=None, compare=False)
@@ -68,13 +70,14 @@ class Outcome:
         return Attempt(
             number=number,
             attempt=attempt,
-            fault=self.fault,
+            failure=self.failure,
             cost_s=self.cost_s,
             begun_at=self.begun_at,
             finished_at=self.finished_at,
         )
 
 
+@accept_former_field("fault", "failure")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """Design suggested in a study, with the state and the outcome of its evaluation.
@@ -92,7 +95,7 @@ class Trial:
     state: State = State.PENDING
     metrics: Mapping[str, float] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
-    fault: Fault | None = None
+    failure: Failure | None = None
     cost_s: float = 0.0
     measured: int = 0
     attempts: int = 0
@@ -108,7 +111,7 @@ class Trial:
             state=self.state,
             metrics=self.metrics,
             spread=self.spread,
-            fault=self.fault,
+            failure=self.failure,
             cost_s=self.cost_s,
             measured=self.measured,
             begun_at=self.begun_at,
@@ -146,7 +149,7 @@ class Trial:
             state=outcome.state,
             metrics=outcome.metrics,
             spread=outcome.spread,
-            fault=outcome.fault,
+            failure=outcome.failure,
             cost_s=outcome.cost_s,
             measured=outcome.measured,
             attempts=self.attempts,
@@ -295,7 +298,7 @@ class Attempt:
 
     number: int
     attempt: int
-    fault: Fault | None = None
+    failure: Failure | None = None
     cost_s: float = 0.0
     begun_at: float | None = field(default=None, compare=False)
     finished_at: float | None = field(default=None, compare=False)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from dse.core.batch import Column
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints, Mask
 from dse.errors import StorageError
+from dse.system.former_fields import accept_former_field
 
 Objects = NDArray[np.object_]
 
@@ -29,6 +30,7 @@ _FINISHED = np.array([state.finished for state in STATES])
 _PAGE = 4096
 
 
+@accept_former_field("faults", "failures")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Trials(Sequence[Trial]):
     """Sequence of trials stored as columns; a :class:`Trial` is built when it is accessed."""
@@ -45,7 +47,7 @@ class Trials(Sequence[Trial]):
     begun_at: Floats
     finished_at: Floats
     designs: Objects  # each a Design, or its JSON
-    faults: Objects  # each a Fault or None
+    failures: Objects  # each a Failure or None
     metrics: Mapping[str, Floats]  # NaN where a trial has none
     spread: Mapping[str, Floats]
 
@@ -72,7 +74,7 @@ class Trials(Sequence[Trial]):
             ended=ended,
             **{name: np.array([getattr(t, name) for t in trials], float) for name in TIMES},
             designs=objects([t.design for t in trials]),
-            faults=objects([t.fault for t in trials]),
+            failures=objects([t.failure for t in trials]),
             metrics=numbers([t.metrics for t in trials]),
             spread=numbers([t.spread for t in trials]),
         )
@@ -153,14 +155,14 @@ class Trials(Sequence[Trial]):
         plain = tuple(getattr(self, name)[row].item() for name in _PLAIN)
         held = ({n: float(v[row]) for n, v in m.items()} for m in (self.metrics, self.spread))
         (design,) = _designs([self.designs[row]])
-        return _trial(plain, design, self.faults[row], *map(_drop_nans, held))
+        return _trial(plain, design, self.failures[row], *map(_drop_nans, held))
 
     def __iter__(self) -> Iterator[Trial]:
         for start in range(0, len(self), _PAGE):
             page = self.take(slice(start, start + _PAGE))
             plain = zip(*(getattr(page, name).tolist() for name in _PLAIN), strict=True)
             maps = (_rows(columns, len(page)) for columns in (page.metrics, page.spread))
-            yield from map(_trial, plain, page.iter_designs(), page.faults, *maps)
+            yield from map(_trial, plain, page.iter_designs(), page.failures, *maps)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -271,7 +273,7 @@ def _rows(columns: Mapping[str, Floats], size: int) -> Iterator[dict[str, float]
 def _trial(
     plain: tuple[Any, ...],  # in the order of _PLAIN
     design: Design,
-    fault: Fault | None,
+    failure: Failure | None,
     metrics: Mapping[str, float],
     spread: Mapping[str, float],
 ) -> Trial:
@@ -284,7 +286,7 @@ def _trial(
         state=STATES[state],
         metrics=metrics,
         spread=spread,
-        fault=fault,
+        failure=failure,
         cost_s=cost_s,
         measured=measured,
         attempts=attempts,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, FaultKind, Metric, Metrics
+from dse.core.metric import Failure, FailureKind, Metric, Metrics
 from dse.core.separable import Separable
 from dse.core.trial import State, Trial
 from dse.core.values import Floats
@@ -91,7 +91,7 @@ class Bound:
             return self._check_metrics(self.evaluator.evaluate(view), len(batch))
         except Exception as error:  # noqa: BLE001 - an exception fails only its rows
             if len(batch) == 1:
-                return self._check_metrics(Metrics(columns={}, faults={0: _fault(error)}), 1)
+                return self._check_metrics(Metrics(columns={}, failures={0: _failure(error)}), 1)
         parts = [self.evaluate(batch.take(np.array([row]))) for row in range(len(batch))]
         return _stack_rows(parts, self.evaluator.provides)
 
@@ -123,9 +123,9 @@ class Bound:
         return self.deciding is not None and not lacking & set(map(self.metric, self.deciding))
 
     def _check_metrics(self, got: Metrics, size: int) -> Metrics:
-        """Return the metrics, with a fault for each design that lacks a finite deciding metric."""
-        faults = {r: f for r, f in got.faults.items() if self._decides(f)}
-        blank = list(got.faults.keys() - faults.keys())
+        """Return the metrics; each design that lacks a finite deciding metric has a failure."""
+        failures = {r: f for r, f in got.failures.items() if self._decides(f)}
+        blank = list(got.failures.keys() - failures.keys())
         columns: dict[str, Floats] = {}
         for name in self.evaluator.provides:
             numbers = np.asarray(got.columns.get(name, np.nan), dtype=np.float64)
@@ -134,15 +134,15 @@ class Bound:
             rows = np.flatnonzero(~np.isfinite(values))
             if self.deciding is None or name in self.deciding:
                 for row in rows.tolist():
-                    faults.setdefault(row, _without(got, name, row, values[row]))
+                    failures.setdefault(row, _without(got, name, row, values[row]))
             values[rows] = np.nan
             columns[name] = values
         spread = {name: got.spread[name] for name in self.evaluator.provides if name in got.spread}
-        return Metrics(columns=columns, spread=spread, faults=faults)
+        return Metrics(columns=columns, spread=spread, failures=failures)
 
-    def _decides(self, fault: Fault) -> bool:
+    def _decides(self, failure: Failure) -> bool:
         # A lost evaluation is retried even if no metric decides: its NaN would be permanent.
-        passes = fault.kind in ("infeasible", "lost")
+        passes = failure.kind in ("infeasible", "lost")
         return passes or self.deciding is None or bool(self.deciding)
 
     def own_inputs(self, batch: Batch) -> Batch:
@@ -156,13 +156,13 @@ class Bound:
         return view.with_columns(scaled) if scaled else view
 
 
-def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
-    """Return the fault that describes why a metric has no value for a design."""
+def _without(got: Metrics, name: str, row: int, value: float) -> Failure:
+    """Return the failure that describes why a metric has no value for a design."""
     reason = got.undefined.get(name, {}).get(row)
     if reason is None:
         missing = name not in got.columns
         reason = f"the metric {name!r} is missing" if missing else f"{name} is {value}"
-    return Fault(kind="invalid", reason=reason)
+    return Failure(kind="invalid", reason=reason)
 
 
 def _stack_rows(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
@@ -177,8 +177,8 @@ def _stack_rows(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Met
         for name in provides
         if any(name in p.spread for p in parts)
     }
-    faults = {place: part.faults[0] for place, part in enumerate(parts) if part.faults}
-    return Metrics(columns=columns, spread=spread, faults=faults)
+    failures = {place: part.failures[0] for place, part in enumerate(parts) if part.failures}
+    return Metrics(columns=columns, spread=spread, failures=failures)
 
 
 def _scale_column(column: Column, factor: float) -> Column:
@@ -190,10 +190,10 @@ def _scale_column(column: Column, factor: float) -> Column:
     )
 
 
-def _fault(error: Exception) -> Fault:
+def _failure(error: Exception) -> Failure:
     if isinstance(error, InfeasibleError):
-        return Fault(kind="infeasible", reason=error.problem)
+        return Failure(kind="infeasible", reason=error.problem)
     if isinstance(error, TimeoutError):
-        return Fault(kind="timeout", reason=str(error) or "timed out")
-    kind: FaultKind = "memory" if isinstance(error, MemoryError) else "raised"
-    return Fault(kind=kind, reason=f"{type(error).__name__}: {error}")
+        return Failure(kind="timeout", reason=str(error) or "timed out")
+    kind: FailureKind = "memory" if isinstance(error, MemoryError) else "raised"
+    return Failure(kind=kind, reason=f"{type(error).__name__}: {error}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dse.core.metric import Fault, FaultKind
+from dse.core.metric import Failure, FailureKind
 from dse.core.trial import Attempt, Outcome, State, Trial
 from dse.protocols import Task
 
@@ -197,7 +197,7 @@ def keep_outcome(task: Task, outcome: Outcome) -> None:
         "state": outcome.state.value,
         "metrics": dict(outcome.metrics),
         "spread": dict(outcome.spread),
-        "fault": outcome.fault and [outcome.fault.kind, outcome.fault.reason],
+        "fault": outcome.failure and [outcome.failure.kind, outcome.failure.reason],
         "cost_s": outcome.cost_s,
         "measured": outcome.measured,
     }
@@ -224,7 +224,7 @@ def _make_private(folder: Path) -> None:
 
 def is_lost(outcome: Outcome) -> bool:
     """Return whether an evaluation was lost: ended from outside its process, without a result."""
-    return outcome.fault is not None and outcome.fault.kind == "lost"
+    return outcome.failure is not None and outcome.failure.kind == "lost"
 
 
 def kept_outcome(task: Task) -> Outcome | None:
@@ -240,37 +240,40 @@ def kept_outcome(task: Task) -> Outcome | None:
             path.unlink()
             return None
         record: dict[str, Any] = json.loads(path.read_text())
-        fault = record.pop("fault")
+        failure = record.pop("fault")
         state = State(record.pop("state"))
-        if fault is not None:
-            fault = Fault(kind=fault[0], reason=fault[1])
-        return Outcome(**record, state=state, fault=fault)
+        if failure is not None:
+            failure = Failure(kind=failure[0], reason=failure[1])
+        return Outcome(**record, state=state, failure=failure)
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
         return None
 
 
-RETRIES: Mapping[FaultKind, int] = {"lost": 3, "memory": 1}
-"""Default number of retries by kind of fault.
+RETRIES: Mapping[FailureKind, int] = {"lost": 3, "memory": 1}
+"""Default number of retries by kind of failure.
 
-A lost machine is rarely the design's fault, but after four losses the design itself is suspect and
-its trial is failed. Memory may have run out because of other processes; this is retried only once,
-because the retry may in turn starve others.
+A lost machine is rarely caused by the design, but after four losses the design itself is suspect
+and its trial is failed. Memory may have run out because of other processes; this is retried only
+once, because the retry may in turn starve others.
 """
 
 
 def again(
-    fault: Fault | None, attempts: list[Attempt], number: int, retries: Mapping[FaultKind, int]
+    failure: Failure | None,
+    attempts: list[Attempt],
+    number: int,
+    retries: Mapping[FailureKind, int],
 ) -> bool:
     """Return whether a failed trial is to be evaluated again.
 
     Args:
-        fault: why the trial failed; ``None`` if it has metrics.
+        failure: why the trial failed; ``None`` if it has metrics.
         attempts: the abandoned attempts at all trials of the study.
         number: the trial's number.
         retries: the maximum number of retries by kind of failure; 0 for a missing kind.
     """
-    if fault is None or fault.kind == "infeasible":
+    if failure is None or failure.kind == "infeasible":
         return False
-    before = [a for a in attempts if a.number == number and a.fault is not None]
-    same = sum(a.fault.kind == fault.kind for a in before if a.fault is not None)
-    return same < retries.get(fault.kind, 0)
+    before = [a for a in attempts if a.number == number and a.failure is not None]
+    same = sum(a.failure.kind == failure.kind for a in before if a.failure is not None)
+    return same < retries.get(failure.kind, 0)

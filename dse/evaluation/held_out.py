@@ -49,9 +49,9 @@ class HeldOutPipeline:
             outcome: the outcome of its task.
         """
         if outcome.state is not State.DONE:
-            fault = outcome.fault
-            reason = outcome.state.value if fault is None else f"{fault.kind}: {fault.reason}"
-            return JudgedTrial(number=trial.number, fault=reason)
+            failure = outcome.failure
+            reason = outcome.state.value if failure is None else f"{failure.kind}: {failure.reason}"
+            return JudgedTrial(number=trial.number, failure=reason)
         self._known.learn(trial.finished(outcome))
         whole = {name: v for name, v in outcome.metrics.items() if RESAMPLE not in name}
         resamples = _gather_resamples(outcome.metrics, self._asked)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design, key_of
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.problem import Source
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Floats, Mask
@@ -95,7 +95,7 @@ class Pipeline:
             batch: n designs.
         """
         columns: dict[str, Floats] = {}
-        faults: dict[int, Fault] = {}
+        failures: dict[int, Failure] = {}
         for bound in self.bound:
             sources = [self.sources[name] for name in bound.provides]
             if any(one.kind == "measured" or not (one.pure or self.may_start) for one in sources):
@@ -105,9 +105,9 @@ class Pipeline:
             lost: Mask = np.zeros(len(batch), dtype=bool)
             for values in read:
                 lost |= np.isnan(values)
-            for row, fault in got.faults.items():
-                if row not in faults or (fault.kind == "infeasible" and not lost[row]):
-                    faults[row] = fault
+            for row, failure in got.failures.items():
+                if row not in failures or (failure.kind == "infeasible" and not lost[row]):
+                    failures[row] = failure
             found = {bound.metric(own): values for own, values in got.columns.items()}
             if lost.any() and not bound.reads_apart:
                 found = {name: np.where(lost, np.nan, values) for name, values in found.items()}
@@ -115,7 +115,7 @@ class Pipeline:
             batch = batch.with_columns(
                 {name: _build_column(values) for name, values in found.items()}
             )
-        return Metrics(columns=columns, faults=faults)
+        return Metrics(columns=columns, failures=failures)
 
     def _once(self, bound: Bound, batch: Batch) -> Metrics:
         """Evaluate each distinct combination of inputs once; return all designs' metrics."""
@@ -126,7 +126,7 @@ class Pipeline:
         got = bound.evaluate(batch.take(among.rows))
         return Metrics(
             columns={name: among.spread(values) for name, values in got.columns.items()},
-            faults=among.spread_rows(got.faults),
+            failures=among.spread_rows(got.failures),
         )
 
     def _evaluate(self, bound: Bound, rows: Sequence[_Row], rank: int) -> None:
@@ -141,8 +141,8 @@ class Pipeline:
         for place, row in enumerate(rows):
             row.cost_s += seconds
             row.measured += bound.evaluator.kind == "measured"
-            row.judge(got.faults.get(place))
-            if row.fault is None:
+            row.judge(got.failures.get(place))
+            if row.failure is None:
                 for own, values in got.columns.items():
                     row.metrics[bound.metric(own)] = float(values[place])
                 for own, values in got.spread.items():
@@ -220,7 +220,7 @@ class MeasurementCache:
 
 
 class _Row:
-    """Evaluation state of one task (design) in the pipeline: its metrics, fault and cost so far."""
+    """Evaluation state of one task (design): its metrics, failure and cost so far."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -232,13 +232,13 @@ class _Row:
         self.stopped = False
         self.reported: dict[str, float] = {}
         self.number = task.number
-        self.fault: Fault | None = None
+        self.failure: Failure | None = None
         self.cost_s = 0.0
         self.measured = 0
 
     def needs(self, bound: Bound, read: Set[str]) -> bool:
         """Return whether this task still needs the evaluator, whose input metrics are ``read``."""
-        if self.fault is not None:
+        if self.failure is not None:
             return self._may_be_impossible(bound, read)
         if self.stopped or bound.provides.keys() <= self.metrics.keys():
             return False
@@ -251,14 +251,14 @@ class _Row:
 
         The model must not read metrics of the failed evaluator.
         """
-        assert self.fault is not None
+        assert self.failure is not None
         free = bound.evaluator.kind == "modelled" and read <= self._select_finite().keys()
-        return free and self.only is None and self.fault.kind != "infeasible"
+        return free and self.only is None and self.failure.kind != "infeasible"
 
-    def judge(self, fault: Fault | None) -> None:
-        """Record an evaluator's fault for the design; infeasibility replaces any other fault."""
-        if self.fault is None or (fault is not None and fault.kind == "infeasible"):
-            self.fault = fault
+    def judge(self, failure: Failure | None) -> None:
+        """Record a failure of the design; infeasibility replaces any other failure."""
+        if self.failure is None or (failure is not None and failure.kind == "infeasible"):
+            self.failure = failure
 
     def can(self, bound: Bound) -> bool:
         """Return whether all inputs of the evaluator are defined; else set its metrics to NaN."""
@@ -277,13 +277,13 @@ class _Row:
         state = State.SCREENED if self.skipped else State.DONE
         if self.stopped:
             state, self.metrics = State.STOPPED, {**self.metrics, **self.reported}
-        if self.fault is not None:
-            state = State.INFEASIBLE if self.fault.kind == "infeasible" else State.FAILED
+        if self.failure is not None:
+            state = State.INFEASIBLE if self.failure.kind == "infeasible" else State.FAILED
         return Outcome(
             state=state,
             metrics=self._select_finite(),
             spread=self.spread,
-            fault=self.fault,
+            failure=self.failure,
             cost_s=self.cost_s,
             measured=self.measured,
         )

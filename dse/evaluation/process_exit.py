@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 
 _OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 """Signals that users, schedulers and the kernel send.
@@ -23,7 +23,7 @@ _FORWARDED = (signal.SIGKILL, signal.SIGTERM)
 _ROOT = Path("/sys/fs/cgroup")
 
 
-def kind_of_death(number: int, *, short: bool = False) -> FaultKind:
+def kind_of_death(number: int, *, short: bool = False) -> FailureKind:
     """Classify a process's end by a signal: out of memory, crashed or lost.
 
     Args:

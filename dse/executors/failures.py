@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dse.core.metric import Fault, FaultKind
+from dse.core.metric import Failure, FailureKind
 from dse.core.trial import Outcome, State
 from dse.protocols import Task, Work
 
 
-def build_failure(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
+def build_failure(kind: FailureKind, reason: str, cost_s: float = 0.0) -> Outcome:
     """Return the outcome of a failed evaluation, with the kind and reason of the failure."""
-    return Outcome(state=State.FAILED, fault=Fault(kind=kind, reason=reason), cost_s=cost_s)
+    return Outcome(state=State.FAILED, failure=Failure(kind=kind, reason=reason), cost_s=cost_s)
 
 
 def build_error_outcome(error: BaseException) -> Outcome:
     """Return the outcome of a task whose evaluation raised an exception."""
-    kind: FaultKind = "memory" if isinstance(error, MemoryError) else "raised"
+    kind: FailureKind = "memory" if isinstance(error, MemoryError) else "raised"
     return build_failure(kind, f"{type(error).__name__}: {error}")
 
 

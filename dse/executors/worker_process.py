@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 from dse.core.trial import Outcome
 from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
 from dse.evaluation.reporting import Watcher, unheard
@@ -188,7 +188,7 @@ class WorkerProcess:
             raise NotBegunError(f"its worker did not start in {START_TIMEOUT_S:g} s")
         return self._build_timed_failure("timeout", f"no outcome after {timeout_s:g} s", spent_s)
 
-    def _build_timed_failure(self, kind: FaultKind, reason: str, spent_s: float) -> Outcome:
+    def _build_timed_failure(self, kind: FailureKind, reason: str, spent_s: float) -> Outcome:
         outcome = build_failure(kind, reason, spent_s)
         return replace(outcome, begun_at=self._begun_at, finished_at=time.time())
 

@@ -81,7 +81,7 @@ def _columns(problem: Problem, trials: Sequence[Trial]) -> Mapping[str, Sequence
         "trial": [trial.number for trial in trials],
         "state": [trial.state.value for trial in trials],
         "feasible": problem.feasible(trials).tolist(),
-        "fault": [trial.fault.kind if trial.fault else None for trial in trials],
+        "fault": [trial.failure.kind if trial.failure else None for trial in trials],
         "cost_s": [trial.cost_s for trial in trials],
         **{p.name: [t.design.get(p.name) for t in trials] for p in problem.space.parameters},
         **{name: [trial.metrics.get(name) for trial in trials] for name in metrics},

@@ -116,10 +116,10 @@ def _validity(trial: Trial) -> str:
         case State.INFEASIBLE:
             return _CONSTRAINTS
         case _:
-            fault = trial.fault
-            if fault is not None and fault.kind == "timeout":
+            failure = trial.failure
+            if failure is not None and failure.kind == "timeout":
                 return _TIMED_OUT
-            is_build = fault is not None and fault.reason.startswith("the build")
+            is_build = failure is not None and failure.reason.startswith("the build")
             return _COMPILE if is_build else _RUNTIME
 
 

@@ -116,7 +116,7 @@ def _record(
             state=trial.state,
             metrics=trial.metrics,
             spread=trial.spread,
-            fault=trial.fault,
+            failure=trial.failure,
         )
         for number, trial in enumerate(found)
     )

@@ -192,7 +192,7 @@ class _Outcomes:
         self._columns = dict(batch.columns)
         self._columns |= {name: Column(values) for name, values in known.columns.items()}
         self._fine = np.ones(len(batch), dtype=bool)
-        self._fine[list(known.faults)] = False
+        self._fine[list(known.failures)] = False
         self._beliefs = {name: model(batch) for name, model in models.items()}
 
     def draw(self, standard: Floats) -> tuple[Floats, Mask]:

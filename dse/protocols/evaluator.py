@@ -34,12 +34,12 @@ class Evaluator(Protocol):
 
     Laws:
         - The metrics of a design do not depend on the other designs of the batch.
-        - It provides every metric that it declares, in the declared unit, for every design without
-          a fault; a metric without a value for a design is NaN there, and ``Metrics.undefined`` has
-          the reason.
+        - It provides every metric that it declares, in the declared unit, for every design
+          without a failure; a metric without a value for a design is NaN there, and
+          ``Metrics.undefined`` has the reason.
         - It reads only the inputs that it declares.
-        - A design's fault is reported in ``Metrics.faults``; an exception of ``evaluate`` counts as
-          a fault of every design of the batch.
+        - A design's failure is reported in ``Metrics.failures``; an exception of ``evaluate``
+          counts as a failure of every design of the batch.
         - A ``pure`` evaluator starts no program, runs no code that its options name, and opens no
           connection.
         - It can be pickled, and is cheap to construct: ``evaluate`` imports heavy libraries.

@@ -177,16 +177,18 @@ def _failures(snapshot: Snapshot) -> list[api_models.FailureRow]:
             count=len(one.trials),
             trials=list(one.trials[:_SHOWN_NUMBERS]),
         )
-        for one in snapshot.failures[:_SHOWN_FAILURES]
+        for one in snapshot.failure_reasons[:_SHOWN_FAILURES]
     ]
 
 
 def _attempt(one: Attempt) -> api_models.AttemptRow:
-    fault = one.fault
-    fault_row = None if fault is None else api_models.FaultRow(kind=fault.kind, reason=fault.reason)
+    failure = one.failure
+    failure_row = (
+        None if failure is None else api_models.FaultRow(kind=failure.kind, reason=failure.reason)
+    )
     return api_models.AttemptRow(
         attempt=one.attempt,
-        fault=fault_row,
+        fault=failure_row,
         cost_s=finite(one.cost_s),
         begun_at=one.begun_at,
         finished_at=one.finished_at,

@@ -56,7 +56,7 @@ class Snapshot:
         return ParetoSet.of(self.study.problem, self.finished)
 
     @cached_property
-    def list_failure_reasons(self) -> list[FailureReason]:
+    def failure_reasons(self) -> list[FailureReason]:
         """Reasons why trials failed or are infeasible, each with its trials."""
         return list_failure_reasons(self.study.problem, self.finished)
 

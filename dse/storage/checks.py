@@ -159,5 +159,5 @@ def _check_numbers(number: int, numbers: Mapping[str, float]) -> None:
         if not math.isfinite(value):
             raise StorageError(
                 f"trial {number}: {name} is {value}",
-                hint="report a fault, not a number, for a design that cannot be measured",
+                hint="report a failure, not a number, for a design that cannot be measured",
             )

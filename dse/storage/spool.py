@@ -11,11 +11,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State
 
 _PREFIX = "outcomes-"
 _SUFFIX = ".json"
+_FORMER_FIELDS = {"fault": "failure"}
+"""Names of fields in files of older versions, with the present names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,5 +119,6 @@ def _parse_spool(file: Path) -> Spooled:
 
 
 def _outcome_of(kept: Mapping[str, Any]) -> Outcome:
-    fault = None if kept["fault"] is None else Fault(**kept["fault"])
-    return Outcome(**{**kept, "state": State(kept["state"]), "fault": fault})
+    found = {_FORMER_FIELDS.get(name, name): one for name, one in kept.items()}
+    failure = None if found["failure"] is None else Failure(**found["failure"])
+    return Outcome(**{**found, "state": State(found["state"]), "failure": failure})

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 
-from dse.core.metric import Fault, FaultKind
+from dse.core.metric import Failure, FailureKind
 from dse.core.trial import Driver, Event, Outcome, State, Take, Trial
 from dse.errors import DseError, OutageError, StorageError, StudyError
 from dse.evaluation.checkpoints import again, forget_outcome, is_lost
@@ -23,7 +23,7 @@ from dse.study.liveness import gone, here
 from dse.system.process_tree import read_start_time
 
 LOST = Outcome(
-    state=State.FAILED, fault=Fault(kind="lost", reason="the driver that ran it was lost")
+    state=State.FAILED, failure=Failure(kind="lost", reason="the driver that ran it was lost")
 )
 
 
@@ -33,7 +33,7 @@ class ClaimedTrials:
     Args:
         ledger: the driver's copy of the study's trials.
         lease: the driver's lease, which identifies it and detects lost drivers.
-        retries: how often a failed trial is evaluated again, by kind of fault.
+        retries: how often a failed trial is evaluated again, by kind of failure.
         begins: whether the study's drivers record when the evaluation of a trial begins.
     """
 
@@ -41,7 +41,7 @@ class ClaimedTrials:
         self,
         ledger: TrialHistory,
         lease: Lease,
-        retries: Mapping[FaultKind, int],
+        retries: Mapping[FailureKind, int],
         *,
         begins: bool = False,
     ) -> None:
@@ -86,12 +86,12 @@ class ClaimedTrials:
             The trials to try again that this process has reserved.
         """
         storage, study = self._ledger.storage, self._ledger.study
-        doubtful = any(o.fault and self._retries.get(o.fault.kind) for o in outcomes.values())
+        doubtful = any(o.failure and self._retries.get(o.failure.kind) for o in outcomes.values())
         before = storage.attempts(study) if doubtful else []
         more = {
             number: outcome
             for number, outcome in outcomes.items()
-            if again(outcome.fault, before, number, self._retries)
+            if again(outcome.failure, before, number, self._retries)
         }
         ended = {number: o for number, o in outcomes.items() if number not in more}
         if ended or events:

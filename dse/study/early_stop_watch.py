@@ -156,7 +156,7 @@ def _refute(trial: Trial, due: int | None, last: int | None) -> str:
         return "it was stopped, and had to go on"
     if stopped and due != last:
         return "it was stopped, and not where it had to be"
-    if not stopped and due is not None and trial.fault is None:
+    if not stopped and due is not None and trial.failure is None:
         return "it went on, and had to be stopped"
     return ""
 

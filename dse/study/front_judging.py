@@ -57,7 +57,7 @@ class FrontJudge:
         finished = self.storage.trials(self.name).finished
         front = ParetoSet.of(self.plan.problem, finished).trials
         known = {} if again else read_judged(self.storage.events(self.name))
-        done = {number for number, one in known.items() if not (failed and one.fault)}
+        done = {number for number, one in known.items() if not (failed and one.failure)}
         return [t for t in front if t.state is State.DONE and t.number not in done]
 
     def measure(self, trials: Sequence[Trial]) -> list[JudgedTrial]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.problem import Problem
 from dse.core.trial import Outcome, State
 from dse.core.values import Value
@@ -173,8 +173,8 @@ class Taker:
             return f"it lacks {missing}, which {why}"
         self._seen.add(design)
         kind = _FAULTS.get(state)
-        fault = Fault(kind=kind, reason=found.reason) if kind else None  # type: ignore[arg-type]
-        outcome = Outcome(state=state, metrics=metrics, fault=fault)
+        failure = Failure(kind=kind, reason=found.reason) if kind else None  # type: ignore[arg-type]
+        outcome = Outcome(state=state, metrics=metrics, failure=failure)
         self.taken.append(Taken(design, outcome))
         return ""
 
@@ -224,13 +224,13 @@ def compute_modelled_metrics(problem: Problem, taken: Sequence[Taken]) -> list[T
     known = problem.known(batch)
     found = list(taken)
     for row, place in enumerate(places):
-        outcome, fault = found[place].outcome, known.faults.get(row)
+        outcome, failure = found[place].outcome, known.failures.get(row)
         metrics = {n: float(np.asarray(values)[row]) for n, values in known.columns.items()}
         defined = {name: value for name, value in metrics.items() if math.isfinite(value)}
         now = replace(outcome, metrics={**outcome.metrics, **defined})
-        if fault is not None:
-            state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
-            now = replace(outcome, state=state, fault=fault)
+        if failure is not None:
+            state = State.INFEASIBLE if failure.kind == "infeasible" else State.FAILED
+            now = replace(outcome, state=state, failure=failure)
         found[place] = Taken(found[place].design, now)
     return found
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from dse.core.design import Design
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 from dse.core.space import DesignSpace
 from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.errors import DseError, OutageError, Overtaken
@@ -75,7 +75,7 @@ class Loop:
     by: str = ""
     first: Sequence[Design] = ()
     stages: Mapping[str, int] = field(default_factory=dict)
-    retries: Mapping[FaultKind, int] = field(default_factory=lambda: dict(RETRIES))
+    retries: Mapping[FailureKind, int] = field(default_factory=lambda: dict(RETRIES))
     lingers: bool = True
     drains: bool = True
     below: int | None = None

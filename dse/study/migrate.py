@@ -117,7 +117,7 @@ def _outcome(trial: Trial, inside: bool) -> Outcome:  # noqa: FBT001 - a fact, n
         state=trial.state if inside else State.OUTSIDE,
         metrics=trial.metrics,
         spread=trial.spread,
-        fault=trial.fault,
+        failure=trial.failure,
     )
 
 

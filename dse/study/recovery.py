@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 from dse.evaluation.checkpoints import again, forget_outcome
 from dse.storage.retrying import ENTRY
 from dse.storage.spool import Spooled, find_spools, remove_spool
 from dse.study.history import TrialHistory
 
 
-def store_spools(ledger: TrialHistory, retries: Mapping[FaultKind, int]) -> int:
+def store_spools(ledger: TrialHistory, retries: Mapping[FailureKind, int]) -> int:
     """Store outcomes that were saved in files of this machine during an outage; count them.
 
     An outage is a time without access to the storage. The outcomes are attributed to the process
@@ -19,21 +19,21 @@ def store_spools(ledger: TrialHistory, retries: Mapping[FaultKind, int]) -> int:
 
     Args:
         ledger: the study's trials, already read; its next read returns the stored outcomes.
-        retries: how often a failed trial is evaluated again, by kind of fault.
+        retries: how often a failed trial is evaluated again, by kind of failure.
     """
     drivers = ledger.storage.drivers(ledger.study)
     entries = {one.provenance[ENTRY]: one.id for one in drivers if ENTRY in one.provenance}
     return sum(_store(ledger, one, retries) for one in list(find_spools(entries)))
 
 
-def _store(ledger: TrialHistory, spooled: Spooled, retries: Mapping[FaultKind, int]) -> int:
+def _store(ledger: TrialHistory, spooled: Spooled, retries: Mapping[FailureKind, int]) -> int:
     storage, study = ledger.storage, ledger.study
     attempts = storage.attempts(study)
     kept = {number: one for number, one in spooled.outcomes.items() if number in ledger.open}
     repeated = {
         number: outcome
         for number, outcome in kept.items()
-        if again(outcome.fault, attempts, number, retries)
+        if again(outcome.failure, attempts, number, retries)
         and ledger.open[number].worker == spooled.driver
     }
     ended = {number: outcome for number, outcome in kept.items() if number not in repeated}

@@ -28,7 +28,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, FaultKind, Kind, Metrics
+from dse.core.metric import Failure, FailureKind, Kind, Metrics
 from dse.protocols import COHERENT, EVERYTHING, Evaluator, is_pure, started_programs
 from dse.units.units import unit
 
@@ -131,7 +131,7 @@ class EvaluatorContract:
     def test_it_provides_every_metric_that_it_declares_for_every_row_without_a_fault(
         self, evaluator: Evaluator, batch: Batch, metrics: Metrics
     ) -> None:
-        good = np.array([row for row in range(len(batch)) if row not in metrics.faults])
+        good = np.array([row for row in range(len(batch)) if row not in metrics.failures])
         assert len(good)
         assert evaluator.provides
         for name in evaluator.provides:
@@ -144,7 +144,7 @@ class EvaluatorContract:
     def test_what_is_declared_a_part_sums_to_the_total(
         self, evaluator: Evaluator, batch: Batch, metrics: Metrics
     ) -> None:
-        good = np.array([row for row in range(len(batch)) if row not in metrics.faults])
+        good = np.array([row for row in range(len(batch)) if row not in metrics.failures])
         for whole in {m.part_of for m in evaluator.provides.values()} - {""}:
             parts = [m for m in evaluator.provides.values() if m.part_of == whole]
             assert {part.unit for part in parts} == {evaluator.provides[whole].unit}
@@ -154,7 +154,7 @@ class EvaluatorContract:
     def test_a_metric_with_words_is_the_index_of_one(
         self, evaluator: Evaluator, batch: Batch, metrics: Metrics
     ) -> None:
-        good = np.array([row for row in range(len(batch)) if row not in metrics.faults])
+        good = np.array([row for row in range(len(batch)) if row not in metrics.failures])
         for name, metric in evaluator.provides.items():
             if metric.words:
                 assert set(metrics.columns[name][good]) <= set(range(len(metric.words)))
@@ -185,11 +185,11 @@ class EvaluatorContract:
         assert set(got.columns) >= set(evaluator.provides)
 
     def test_a_rows_fault_is_in_faults(self, batch: Batch, metrics: Metrics) -> None:
-        for row, fault in metrics.faults.items():
+        for row, failure in metrics.failures.items():
             assert 0 <= row < len(batch)
-            assert isinstance(fault, Fault)
-            assert fault.kind in get_args(FaultKind)
-            assert fault.reason
+            assert isinstance(failure, Failure)
+            assert failure.kind in get_args(FailureKind)
+            assert failure.reason
 
     def test_one_that_is_pure_starts_no_program_and_opens_no_connection(
         self, evaluator: Evaluator, batch: Batch
@@ -244,9 +244,9 @@ def _same(got: Metrics, other: Metrics, size: int, noisy: frozenset[str]) -> Non
 
 
 def _row(got: Metrics, row: int, noisy: frozenset[str]) -> dict[str, float]:
-    """Return a design's metrics except the noisy ones or, if it has a fault, its kind."""
-    if row in got.faults:
-        return {got.faults[row].kind: 0.0}
+    """Return a design's metrics except the noisy ones or, if it has a failure, its kind."""
+    if row in got.failures:
+        return {got.failures[row].kind: 0.0}
     return {name: float(values[row]) for name, values in got.columns.items() if name not in noisy}
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State
 from dse.protocols import Executor, Work
 from dse.system.process_tree import runs
@@ -108,7 +108,7 @@ class ExecutorContract:
         executor.submit(task(2, "square", 3))
         outcomes = collected(executor, 3)
         assert outcomes[1].state is State.FAILED
-        assert outcomes[1].fault == Fault(kind="raised", reason="ValueError: the oven is cold")
+        assert outcomes[1].failure == Failure(kind="raised", reason="ValueError: the oven is cold")
         assert [outcomes[n].metrics["square"] for n in (0, 2)] == [4, 9]
 
     def test_its_outcomes_can_be_kept(self, executor: Executor) -> None:

@@ -69,10 +69,10 @@ class HeldOutSplitContract:
         self, searched: Metrics, tested: Metrics, noisy: frozenset[str]
     ) -> None:
         names = searched.columns.keys() - noisy
-        good = [row for row in _rows(searched) if row not in searched.faults]
+        good = [row for row in _rows(searched) if row not in searched.failures]
         assert good
         assert any((searched.columns[n][good] != tested.columns[n][good]).any() for n in names)
-        assert tested.faults.keys() == searched.faults.keys()
+        assert tested.failures.keys() == searched.failures.keys()
 
     def test_a_measurement_on_the_test_split_leaves_the_search_as_it_was(
         self,
@@ -98,7 +98,7 @@ class HeldOutSplitContract:
             assert name in evaluator.provides
             assert sorted(found) == list(range(len(found)))
             assert len(found) > 1
-            for row in (row for row in _rows(tested) if row not in tested.faults):
+            for row in (row for row in _rows(tested) if row not in tested.failures):
                 _check_resamples(tested, name, len(found), row)
 
     def test_the_same_design_has_the_same_metrics_on_the_test_split(

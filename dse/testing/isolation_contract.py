@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 from dse.core.trial import State
 from dse.protocols import Executor, Task, Work
 from dse.testing.executor_contract import LONG_S, collected, is_alive
@@ -36,7 +36,7 @@ CRASHES = {
     "SIGSEGV": (task(1, "signal", int(signal.SIGSEGV)), {"crashed"}),
     "SIGTERM": (task(1, "signal", int(signal.SIGTERM)), {"lost", "crashed"}),
 }
-"""Tasks that end their worker in different ways, with the kinds of fault allowed for each.
+"""Tasks that end their worker in different ways, with the kinds of failure allowed for each.
 
 A signal that may come from outside (SIGKILL, SIGTERM) is no evidence against the task: an executor
 that distinguishes signals reports ``lost``, so that the study tries the task again.
@@ -65,14 +65,14 @@ class IsolationContract:
 
     @pytest.mark.parametrize(("crash", "kinds"), CRASHES.values(), ids=CRASHES.keys())
     def test_a_task_whose_worker_crashes_is_collected_as_failed(
-        self, executor: Executor, crash: Task, kinds: set[FaultKind]
+        self, executor: Executor, crash: Task, kinds: set[FailureKind]
     ) -> None:
         executor.submit(crash)
         outcome = collected(executor, 1)[1]
         assert outcome.state is State.FAILED
-        assert outcome.fault is not None
-        assert outcome.fault.kind in kinds
-        assert outcome.fault.reason
+        assert outcome.failure is not None
+        assert outcome.failure.kind in kinds
+        assert outcome.failure.reason
 
     def test_a_task_whose_worker_hangs_is_collected_as_failed(
         self, hasty: Callable[[Work], Executor]
@@ -81,8 +81,8 @@ class IsolationContract:
             executor.submit(task(0, "sleep", 600.0))
             outcome = collected(executor, 1)[0]
         assert outcome.state is State.FAILED
-        assert outcome.fault is not None
-        assert outcome.fault.kind == "timeout"
+        assert outcome.failure is not None
+        assert outcome.failure.kind == "timeout"
         assert outcome.cost_s > 0.0
 
     def test_a_crash_leaves_all_other_tasks_alone(self, executor: Executor) -> None:
@@ -113,16 +113,16 @@ class IsolationContract:
 
     def test_what_cannot_be_sent_back_is_a_failure(self, executor: Executor) -> None:
         executor.submit(task(0, "unsendable"))
-        fault = collected(executor, 1)[0].fault
-        assert fault is not None
-        assert fault.kind == "raised"
+        failure = collected(executor, 1)[0].failure
+        assert failure is not None
+        assert failure.kind == "raised"
 
     def test_work_that_calls_exit_is_a_failure(self, executor: Executor) -> None:
         executor.submit(task(0, "quit", "enough"))
-        fault = collected(executor, 1)[0].fault
-        assert fault is not None
-        assert fault.kind == "raised"
-        assert "enough" in fault.reason
+        failure = collected(executor, 1)[0].failure
+        assert failure is not None
+        assert failure.kind == "raised"
+        assert "enough" in failure.reason
 
     def test_work_runs_in_another_process(self, executor: Executor) -> None:
         executor.submit(task(0, "square", 1))

@@ -97,7 +97,7 @@ def enumerated(
     columns = {name: Column(values) for name, values in got.columns.items()}
     losses = problem.losses(columns, len(batch))
     feasible: Mask = np.asarray((problem.slacks(columns, len(batch)) >= 0).all(axis=1))
-    feasible[list(got.faults)] = False
+    feasible[list(got.failures)] = False
     front = np.unique(losses[feasible][~beaten(losses[feasible])], axis=0)
     worst = front.max(axis=0) if len(front) else losses.max(axis=0)
     return Known(
@@ -126,7 +126,9 @@ def problem_of(
     def model(batch: Batch) -> Metrics:
         got = truth(batch)
         columns = {name: got.columns[name] for name in modelled}
-        return Metrics(columns=columns, faults=got.faults if len(modelled) == len(kinds) else {})
+        return Metrics(
+            columns=columns, failures=got.failures if len(modelled) == len(kinds) else {}
+        )
 
     return Problem(
         space=space,
@@ -153,10 +155,10 @@ def beaten(losses: Floats) -> Mask:
 
 
 def _outcome(got: Metrics, row: int) -> Outcome:
-    fault = got.faults.get(row)
-    if fault is not None:
-        state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
-        return Outcome(state=state, fault=fault)
+    failure = got.failures.get(row)
+    if failure is not None:
+        state = State.INFEASIBLE if failure.kind == "infeasible" else State.FAILED
+        return Outcome(state=state, failure=failure)
     metrics = {name: float(values[row]) for name, values in got.columns.items()}
     spread = {name: float(values[row]) for name, values in got.spread.items()}
     return Outcome(state=State.DONE, metrics=metrics, spread=spread, measured=1)

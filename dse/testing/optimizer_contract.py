@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.problem import Problem
 from dse.core.trial import Event, Outcome, State, Trial
 from dse.optimizers.support.unseen_designs import fresh
@@ -157,14 +157,16 @@ class FiniteOptimizerContract(OptimizerContract):
 
 
 def _crash_trial(trial: Trial) -> Trial:
-    fault = Fault(kind="crashed", reason="the worker died")
-    return replace(trial, state=State.PENDING).finished(Outcome(state=State.FAILED, fault=fault))
+    failure = Failure(kind="crashed", reason="the worker died")
+    return replace(trial, state=State.PENDING).finished(
+        Outcome(state=State.FAILED, failure=failure)
+    )
 
 
 def _impossible(trial: Trial) -> Trial:
-    fault = Fault(kind="infeasible", reason="it cannot exist")
+    failure = Failure(kind="infeasible", reason="it cannot exist")
     return replace(trial, state=State.PENDING).finished(
-        Outcome(state=State.INFEASIBLE, fault=fault)
+        Outcome(state=State.INFEASIBLE, failure=failure)
     )
 
 

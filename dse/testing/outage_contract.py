@@ -25,7 +25,7 @@ from dse.testing.storage_contract import CRASHED, DESIGNS, DONE, STUDY
 _REPORT = Report(number=0, step=1, metrics={"q.accuracy": 0.5})
 
 Mishap = Literal["fails", "acts and fails", "hangs"]
-"""Fault of one call: it fails without effect, fails after its effect, or takes effect late."""
+"""Failure of one call: it fails without effect, fails after its effect, or takes effect late."""
 
 UNCOUNTED = ("beat", "close")
 """Calls that are not numbered: a thread sends heartbeats at times the test cannot control."""
@@ -182,7 +182,7 @@ class FaultyStorage:
         return method(*args, **options)
 
     def _next(self, name: str) -> Mishap | None:
-        """Return the fault of the next call, if any; a failing call fails ``times`` times."""
+        """Return the failure of the next call, if any; a failing call fails ``times`` times."""
         with self._lock:
             if self._left:
                 self._left -= 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Kind, Metrics
+from dse.core.metric import Failure, Kind, Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import DesignSpace
@@ -164,7 +164,7 @@ def _pocket(batch: Batch) -> Metrics:
             "accuracy": 0.9 - 0.08 / bits - 0.0006 * batch.get("group", 0),
             "memory": bits / tp,
         },
-        faults={row: Fault(kind="infeasible", reason="too wide") for row in broken},
+        failures={row: Failure(kind="infeasible", reason="too wide") for row in broken},
     )
 
 
@@ -181,5 +181,5 @@ def _codesign(batch: Batch) -> Metrics:
     broken = np.flatnonzero((pp == 8) & (tp == 4)).tolist()
     return Metrics(
         columns={"time": time, "energy": energy, "accuracy": accuracy, "cost": cost},
-        faults={row: Fault(kind="infeasible", reason="too many stages") for row in broken},
+        failures={row: Failure(kind="infeasible", reason="too many stages") for row in broken},
     )

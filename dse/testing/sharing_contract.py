@@ -9,14 +9,14 @@ from functools import partial
 
 import pytest
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Ask, Asked, Attempt, Driver, Event, Outcome, Report, State
 from dse.errors import Overtaken, StorageError, StudyError
 from dse.protocols import Storage
 from dse.testing.storage_contract import CRASHED, DESIGNS, DONE, IMPOSSIBLE, ODD, STUDY
 
 HERE = Driver(host="größer", pid=4711, started="12345", provenance={"python": "3.11", "gpu": ODD})
-LOST = Outcome(state=State.FAILED, fault=Fault(kind="lost", reason=ODD), cost_s=0.1)
+LOST = Outcome(state=State.FAILED, failure=Failure(kind="lost", reason=ODD), cost_s=0.1)
 CHOICE = Event(kind="choice", text=ODD, told=3)
 
 _REFUSED: dict[str, Callable[[Storage, int], object]] = {
@@ -213,7 +213,7 @@ class SharingContract:
         assert begun.retry(STUDY, {0: LOST, 1: LOST}) == [0]
         trial = begun.trials(STUDY)[0]
         assert (trial.state, trial.worker, trial.attempts) == (State.PENDING, None, 1)
-        assert (trial.fault, trial.cost_s) == (None, 0.0)
+        assert (trial.failure, trial.cost_s) == (None, 0.0)
         assert [trial.number for trial in begun.claim(STUDY, [0], 1)] == [0]
 
     def test_what_was_given_up_is_remembered_with_its_fault_and_cost(self, begun: Storage) -> None:
@@ -221,9 +221,9 @@ class SharingContract:
         begun.retry(STUDY, {1: CRASHED})
         begun.finish(STUDY, {1: IMPOSSIBLE})
         assert begun.attempts(STUDY) == [
-            Attempt(number=1, attempt=0, fault=LOST.fault, cost_s=0.1),
+            Attempt(number=1, attempt=0, failure=LOST.failure, cost_s=0.1),
             Attempt(number=0, attempt=0, cost_s=1.5),
-            Attempt(number=1, attempt=1, fault=CRASHED.fault, cost_s=0.25),
+            Attempt(number=1, attempt=1, failure=CRASHED.failure, cost_s=0.25),
         ]
         assert [trial.attempts for trial in begun.trials(STUDY)] == [1, 2, 0, 0]
 

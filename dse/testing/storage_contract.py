@@ -22,7 +22,7 @@ from functools import partial
 import pytest
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import (
     Ask,
     Asked,
@@ -55,9 +55,11 @@ DONE = Outcome(
     measured=2,
 )
 IMPOSSIBLE = Outcome(
-    state=State.INFEASIBLE, metrics={"chip.area": 2.0}, fault=Fault(kind="infeasible", reason="big")
+    state=State.INFEASIBLE,
+    metrics={"chip.area": 2.0},
+    failure=Failure(kind="infeasible", reason="big"),
 )
-CRASHED = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason=ODD), cost_s=0.25)
+CRASHED = Outcome(state=State.FAILED, failure=Failure(kind="crashed", reason=ODD), cost_s=0.25)
 
 
 def _make_trial(number: int) -> Trial:
@@ -73,7 +75,7 @@ HISTORY = History(
     order=[2, 0],
     events=[Event(kind="choice", text=ODD, told=1)],
     asks=[Asked(first=0, count=3, wanted=4, by="random")],
-    attempts=[Attempt(number=1, attempt=0, fault=CRASHED.fault)],
+    attempts=[Attempt(number=1, attempt=0, failure=CRASHED.failure)],
     reports=[Report(number=2, step=1, metrics={"q.accuracy": 0.5})],
     drivers=[Driver(id=0, host="here", pid=7, beat=3, left=True)],
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Ints, Mask, Value
 
 
@@ -23,7 +23,7 @@ def evaluate_distinct(
     found = evaluate(batch if among.place is None else batch.take(among.rows))
     return Metrics(
         columns={name: among.spread(values) for name, values in found.columns.items()},
-        faults=among.spread_rows(found.faults),
+        failures=among.spread_rows(found.failures),
     )
 
 
@@ -46,28 +46,28 @@ def row_by_row(
         name: np.array([0.0 if isinstance(one, str) else one[name] for one in found])
         for name in provides
     }
-    return Metrics(columns=columns, faults=infeasible_rows(found))
+    return Metrics(columns=columns, failures=infeasible_rows(found))
 
 
-def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
+def infeasible_rows(found: Iterable[object]) -> dict[int, Failure]:
     """Mark the designs whose result is a text as infeasible; return the marks by index.
 
     The string is the reason why the design is infeasible; other results have no fault.
     """
     return {
-        row: Fault(kind="infeasible", reason=one)
+        row: Failure(kind="infeasible", reason=one)
         for row, one in enumerate(found)
         if isinstance(one, str)
     }
 
 
-def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Fault]:
+def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Failure]:
     """Mark the designs where the mask is true as infeasible; return the marks by index.
 
     ``reason`` gives the message for a design's index.
     """
     return {
-        row: Fault(kind="infeasible", reason=reason(row)) for row in np.flatnonzero(rows).tolist()
+        row: Failure(kind="infeasible", reason=reason(row)) for row in np.flatnonzero(rows).tolist()
     }
 
 
@@ -109,13 +109,13 @@ def gather_parts(
     part are NaN.
     """
     columns = {name: np.full(size, np.nan) for name in provides}
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     undefined: dict[str, dict[int, str]] = {}
     for rows, found in parts:
         for name in columns.keys() & found.columns.keys():
             columns[name][rows] = found.columns[name]
-        faults |= {int(rows[at]): fault for at, fault in found.faults.items()}
+        failures |= {int(rows[at]): failure for at, failure in found.failures.items()}
         for name, reasons in found.undefined.items():
             placed = {int(rows[at]): reason for at, reason in reasons.items()}
             undefined.setdefault(name, {}).update(placed)
-    return Metrics(columns=columns, faults=faults, undefined=undefined)
+    return Metrics(columns=columns, failures=failures, undefined=undefined)

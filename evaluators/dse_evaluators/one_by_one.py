@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Value
 from dse.errors import DseError, InfeasibleError
 
@@ -41,19 +41,19 @@ def one_by_one(
     """
     columns = {name: np.full(len(batch), np.nan) for name in provides}
     spread = {name: np.full(len(batch), np.nan) for name in uncertain}
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     for row in range(len(batch)):
         try:
             answer = measured(batch.row(row))
         except InfeasibleError as error:
-            faults[row] = Fault(kind="infeasible", reason=error.problem)
+            failures[row] = Failure(kind="infeasible", reason=error.problem)
             continue
         except DseError as error:
-            faults[row] = Fault(kind="raised", reason=str(error))
+            failures[row] = Failure(kind="raised", reason=str(error))
             continue
         found = answer if isinstance(answer, Found) else Found(values=answer)
         for name, value in found.values.items():
             columns[name][row] = value
         for name, error_of in found.errors.items():
             spread[name][row] = error_of
-    return Metrics(columns=columns, spread=spread, faults=faults)
+    return Metrics(columns=columns, spread=spread, failures=failures)

@@ -73,8 +73,8 @@ def test_failures_are_told_with_their_reason():
     study.tell(a, failed="the board caught fire")
     study.tell(b.number, infeasible="no such board")
     study.tell(c, cost(**c.design))
-    faults = [t.fault and (t.fault.kind, t.fault.reason) for t in study.trials]
-    assert faults == [("raised", "the board caught fire"), ("infeasible", "no such board"), None]
+    failures = [t.failure and (t.failure.kind, t.failure.reason) for t in study.trials]
+    assert failures == [("raised", "the board caught fire"), ("infeasible", "no such board"), None]
     assert [t.state.value for t in study.trials] == ["failed", "infeasible", "done"]
     study.close()
 
@@ -118,8 +118,8 @@ def test_what_was_caught_is_a_reason_and_none_is_one_too(words, reason):
     study = asked(optimizer="sobol")
     told = study.tell(study.ask()[0], **words)
     study.close()
-    assert told.fault.reason == reason
-    assert told.fault.kind == ("infeasible" if "infeasible" in words else "raised")
+    assert told.failure.reason == reason
+    assert told.failure.kind == ("infeasible" if "infeasible" in words else "raised")
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_results_of_kernel_tuner_are_attached_with_units_and_failures(tmp_path, 
     assert done.exit_code == 0, done.exception
     assert [trial.state.value for trial in made.trials] == ["done", "failed", "infeasible"]
     assert made.trials[0].metrics["board.time"] == pytest.approx(90.0)
-    assert "compile" in made.trials[1].fault.reason
+    assert "compile" in made.trials[1].failure.reason
 
 
 def test_a_file_of_another_form_is_refused_with_its_place(tmp_path):

@@ -40,7 +40,7 @@ def test_it_is_raised_each_time_until_a_trial_comes_out():
 def test_failures_are_kept_where_that_is_wanted():
     study = study_of(buggy)
     assert study.run(measurements=3, on_error="keep") == "3 measurements are done"
-    assert [trial.fault.kind for trial in study.trials] == ["raised"] * 3
+    assert [trial.failure.kind for trial in study.trials] == ["raised"] * 3
 
 
 def test_later_failures_cost_their_trial_alone():

@@ -176,7 +176,7 @@ def test_what_a_function_raises_costs_one_trial():
     states = [trial.state.value for trial in study.trials]
     assert states.count("infeasible") == 4
     assert states.count("failed") == 5
-    reasons = {trial.fault.reason for trial in study.trials if trial.fault}
+    reasons = {trial.failure.reason for trial in study.trials if trial.failure}
     assert reasons == {"one stage is none", "ValueError: no such tile"}
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import dse
 from dse.cli.app import app
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Driver, Event, Outcome, Report, State
 from dse.report.text.console import SafeConsole
 from dse.schema.study.budget import Budget
@@ -132,12 +132,12 @@ def folder(tmp_path_factory):
         trials = storage.trials(name)
         first = len(trials)
         storage.add(name, [one.design for one in storage.trials("s")[:3]])
-        fault = Fault(kind="raised", reason=TEXT)
+        failure = Failure(kind="raised", reason=TEXT)
         told = {
-            first: Outcome(state=State.FAILED, fault=fault, metrics={TEXT: 1.0}),
-            first + 1: Outcome(state=State.INFEASIBLE, fault=fault),
+            first: Outcome(state=State.FAILED, failure=failure, metrics={TEXT: 1.0}),
+            first + 1: Outcome(state=State.INFEASIBLE, failure=failure),
         }
-        storage.retry(name, {first + 2: Outcome(state=State.FAILED, fault=fault)})
+        storage.retry(name, {first + 2: Outcome(state=State.FAILED, failure=failure)})
         storage.finish(name, told, [Event(kind=TEXT[:40], text=TEXT)])
         storage.report(name, [Report(number=first, step=1, metrics={TEXT: 1.0})])
         storage.enter(name, Driver(host=TEXT, pid=7, provenance={TEXT: TEXT}))

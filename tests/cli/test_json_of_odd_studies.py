@@ -38,10 +38,10 @@ def dse(folder, monkeypatch, capsys):
 
 def test_failed_and_infeasible_trials_say_why_and_have_no_metrics(told):
     trials = told("trials", "odd")["trials"]
-    faults = {t["design"]["mode"]: (t["state"], t["fault"], t["metrics"]) for t in trials}
-    assert faults["broken"] == ("failed", {"kind": "raised", "reason": "it <smokes>"}, {})
-    assert faults["impossible"][0] == "infeasible"
-    assert faults["fine"][1] is None
+    failures = {t["design"]["mode"]: (t["state"], t["fault"], t["metrics"]) for t in trials}
+    assert failures["broken"] == ("failed", {"kind": "raised", "reason": "it <smokes>"}, {})
+    assert failures["impossible"][0] == "infeasible"
+    assert failures["fine"][1] is None
 
 
 def test_what_is_absent_in_a_design_has_no_key(told):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from dse.cli.app import app
 from dse.cli.output.failure_text import are_in_vain
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State, Trial
 
 STUDY = """
@@ -64,10 +64,10 @@ def test_a_quiet_run_that_found_something_is_quiet(run):
     ],
 )
 def test_which_runs_are_in_vain(states, vain):
-    fault = Fault(kind="raised", reason="x")
+    failure = Failure(kind="raised", reason="x")
     trials = [
         Trial(number=number, design=Design({"a": number})).finished(
-            Outcome(state=State(state), fault=None if state == "done" else fault)
+            Outcome(state=State(state), failure=None if state == "done" else failure)
         )
         for number, state in enumerate(states.split())
     ]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dse.cli.app import app
 from dse.cli.output.failure_text import gist, lines
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State, Trial
 from dse.services.doctor.storage_checks import storage_findings
 from dse.study.study_engine import StudyEngine
@@ -67,7 +67,7 @@ def command(*words: str | bytes, **options: object) -> subprocess.CompletedProce
 
 def ended(number: int, state: State, reason: str) -> Trial:
     kind = "infeasible" if state is State.INFEASIBLE else "raised"
-    outcome = Outcome(state=state, fault=Fault(kind=kind, reason=reason))
+    outcome = Outcome(state=state, failure=Failure(kind=kind, reason=reason))
     return Trial(number=number, design=Design({"n": number})).finished(outcome)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.testing.evaluator_contract import EvaluatorContract
 
 Columns = Callable[[Batch], Metrics]
@@ -92,7 +92,7 @@ def test_noise_is_forgiven_where_it_is_named() -> None:
         lambda batch: power(["a", "b"]),
         lambda batch: Metrics(
             columns={"power": np.ones(2)},
-            faults=dict.fromkeys(range(2), Fault(kind="raised", reason="always")),
+            failures=dict.fromkeys(range(2), Failure(kind="raised", reason="always")),
         ),
     ],
     ids=["missing", "nan", "shape", "text", "faults"],
@@ -129,10 +129,10 @@ def test_an_optional_reading_that_it_needs_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "faults", [{2: Fault(kind="raised", reason="x")}, {0: Fault(kind="raised", reason="")}]
+    "failures", [{2: Failure(kind="raised", reason="x")}, {0: Failure(kind="raised", reason="")}]
 )
-def test_a_fault_without_a_row_or_a_reason_is_found(faults: Mapping[int, Fault]) -> None:
-    odd = Bench(lambda batch: Metrics(columns={"power": np.ones(2)}, faults=faults))
+def test_a_fault_without_a_row_or_a_reason_is_found(failures: Mapping[int, Failure]) -> None:
+    odd = Bench(lambda batch: Metrics(columns={"power": np.ones(2)}, failures=failures))
     with pytest.raises(AssertionError):
         LAWS.test_a_rows_fault_is_in_faults(BATCH, odd.evaluate(BATCH))
 

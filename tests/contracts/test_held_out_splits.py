@@ -75,7 +75,7 @@ class Split:
     """Evaluator of a mean over examples; ``fault`` names the law that it breaks."""
 
     split: str = "search"
-    fault: str = ""
+    failure: str = ""
     calls: list[int] = field(default_factory=list)
 
     reads = frozenset({"bits"})
@@ -88,19 +88,19 @@ class Split:
     def provides(self) -> dict[str, Metric]:
         names = ["accuracy"]
         if self.split == "test":
-            names += ["accuracy#0", "accuracy#1" if self.fault != "numbers" else "accuracy#2"]
-        if self.split == "test" and self.fault == "metrics":
+            names += ["accuracy#0", "accuracy#1" if self.failure != "numbers" else "accuracy#2"]
+        if self.split == "test" and self.failure == "metrics":
             names.append("loss")
         return {name: Metric(name) for name in names}
 
     def evaluate(self, batch: Batch) -> Metrics:
-        shift = 0.1 if self.split == "test" and self.fault != "examples" else 0.0
-        if self.fault == "state":
+        shift = 0.1 if self.split == "test" and self.failure != "examples" else 0.0
+        if self.failure == "state":
             shift += len(self.calls)
         if self.split == "test":
             self.calls.append(1)
         value = np.asarray(batch["bits"], dtype=float) / 10 + shift
-        far = 5.0 if self.fault == "far" else 0.0
+        far = 5.0 if self.failure == "far" else 0.0
         columns = {
             "accuracy": value,
             "accuracy#0": value + 0.01 + far,
@@ -111,7 +111,7 @@ class Split:
         return Metrics(columns={name: columns[name] for name in self.provides})
 
     def test_evaluator(self) -> Split | None:
-        if self.split == "test" and self.fault != "endless":
+        if self.split == "test" and self.failure != "endless":
             return None
         return replace(self, split="test")
 
@@ -120,8 +120,8 @@ LAWS = HeldOutSplitContract()
 BATCH = Batch.of([{"bits": 2.0}, {"bits": 4.0}])
 
 
-def run_laws(fault: str) -> None:
-    split = Split(fault=fault)
+def run_laws(failure: str) -> None:
+    split = Split(failure=failure)
     searched = split.evaluate(BATCH)
     tested = split.test_evaluator().evaluate(BATCH)
     quiet: frozenset[str] = frozenset()
@@ -139,7 +139,7 @@ def test_an_evaluator_that_keeps_the_laws_passes():
     run_laws("")
 
 
-@pytest.mark.parametrize("fault", ["metrics", "examples", "state", "numbers", "far", "endless"])
-def test_each_way_of_breaking_a_law_is_found(fault):
+@pytest.mark.parametrize("failure", ["metrics", "examples", "state", "numbers", "far", "endless"])
+def test_each_way_of_breaking_a_law_is_found(failure):
     with pytest.raises(AssertionError):
-        run_laws(fault)
+        run_laws(failure)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State, Trial
 from dse.core.trials import Trials, are, column_of
 
@@ -26,7 +26,7 @@ TRIALS = [
         Outcome(state=State.DONE, metrics={"a": 0.1, "b": -0.0}, spread={"a": 1e-3}, cost_s=2.0)
     ),
     ASKED[1].held(7),
-    ASKED[2].finished(Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason="why"))),
+    ASKED[2].finished(Outcome(state=State.FAILED, failure=Failure(kind="crashed", reason="why"))),
     ASKED[3].freed(attempts=2).finished(Outcome(state=State.DONE, metrics={"b": 4.0}, measured=1)),
 ]
 HELD = Trials.of(TRIALS, order=[3, 0, 2])
@@ -36,7 +36,7 @@ outcomes = st.builds(
     state=st.sampled_from([state for state in State if state.finished]),
     metrics=st.dictionaries(st.sampled_from("abc"), st.floats(allow_nan=False)),
     spread=st.dictionaries(st.sampled_from("ab"), st.floats(0, 1)),
-    fault=st.none() | st.builds(Fault, kind=st.just("crashed"), reason=st.text()),
+    failure=st.none() | st.builds(Failure, kind=st.just("crashed"), reason=st.text()),
     cost_s=st.floats(0, 1e9),
     measured=st.integers(0, 9),
 )

@@ -196,8 +196,8 @@ def test_the_worker_of_the_page_measures(tmp_path, monkeypatch):
     pump = evaluator_of(spec, options)
     got = pump.evaluate(Batch.of([{"flow": 2.0, "stages": 4}, {"flow": 2.0, "stages": 2}]))
     assert got.columns["power"][0] == 20.0
-    assert got.faults[1].kind == "infeasible"
-    assert got.faults[1].reason == "needs 3 stages, has 2"
+    assert got.failures[1].kind == "infeasible"
+    assert got.failures[1].reason == "needs 3 stages, has 2"
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])

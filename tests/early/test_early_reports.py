@@ -87,7 +87,7 @@ def test_a_trial_that_is_stopped_ends_with_what_it_reported_last(executor_of):
     assert [step for _, step, _ in ear.heard] == [1, 2, 3]
     assert (ended.state, ended.metrics) == (State.STOPPED, {"net.loss": 3.0})
     assert ended.measured == 1
-    assert ended.fault is None
+    assert ended.failure is None
 
 
 @pytest.mark.slow

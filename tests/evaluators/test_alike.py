@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse_evaluators.alike import evaluate_distinct, fix_columns, gather_parts, groups, row_by_row
 
 CODES = np.array([0, 1, 0, 1, 0])
@@ -20,14 +20,14 @@ def test_designs_that_agree_are_evaluate_distinct():
 
     def told(batch: Batch) -> Metrics:
         asked.append(len(batch))
-        fault = Fault(kind="infeasible", reason="too large")
+        failure = Failure(kind="infeasible", reason="too large")
         at = int(np.flatnonzero(batch["device"] == "h100")[0])
-        return Metrics(columns={"size": np.arange(2.0)}, faults={at: fault})
+        return Metrics(columns={"size": np.arange(2.0)}, failures={at: failure})
 
     found = evaluate_distinct(coded(), {"device"}, told)
     assert asked == [2]
     assert len(set(found.columns["size"][[0, 2, 4]])) == 1
-    assert sorted(found.faults) == [1, 3]
+    assert sorted(found.failures) == [1, 3]
 
 
 def test_equal_designs_are_played_once_and_those_that_cannot_be_say_why():
@@ -40,7 +40,7 @@ def test_equal_designs_are_played_once_and_those_that_cannot_be_say_why():
     found = row_by_row([{"tp": 4.0}, {"tp": 8.0}, {"tp": 4.0}], ["time"], told)
     assert asked == [4.0, 8.0]
     assert found.columns["time"][[0, 2]].tolist() == [8.0, 8.0]
-    assert found.faults == {1: Fault(kind="infeasible", reason="more than 8")}
+    assert found.failures == {1: Failure(kind="infeasible", reason="more than 8")}
 
 
 def test_groups_are_the_rows_that_have_the_same_words():
@@ -60,12 +60,12 @@ def test_what_an_option_settles_stands_above_what_the_batch_has():
 
 
 def test_parts_fill_their_own_rows_and_their_faults_move_with_them():
-    fault = Fault(kind="infeasible", reason="too large")
+    failure = Failure(kind="infeasible", reason="too large")
     parts = [
         (np.array([0, 2]), Metrics(columns={"time": np.array([1.0, 2.0])})),
-        (np.array([1, 3]), Metrics(columns={}, faults={1: fault})),
+        (np.array([1, 3]), Metrics(columns={}, failures={1: failure})),
     ]
     found = gather_parts(4, ["time"], parts)
     assert found.columns["time"][[0, 2]].tolist() == [1.0, 2.0]
     assert np.isnan(found.columns["time"][[1, 3]]).all()
-    assert found.faults == {3: fault}
+    assert found.failures == {3: failure}

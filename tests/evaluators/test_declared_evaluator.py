@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import PluginError, SpecError
 from dse.protocols import ChecksValues, is_pure
@@ -47,9 +47,9 @@ class Roofline(DeclaredEvaluator, reads=INPUTS, provides=[ATTAINED], version="3"
         """Return the rates of n kernels."""
         peak = self.peak * np.array(self.scales)[inputs["number_format"].astype(int)]
         idle = np.flatnonzero(inputs["intensity"] == 0).tolist()
-        fault = Fault(kind="infeasible", reason="the kernel computes nothing")
+        failure = Failure(kind="infeasible", reason="the kernel computes nothing")
         attained = np.minimum(peak, inputs["bandwidth"] * inputs["intensity"])
-        return Metrics(columns={"attained": attained}, faults=dict.fromkeys(idle, fault))
+        return Metrics(columns={"attained": attained}, failures=dict.fromkeys(idle, failure))
 
 
 class Doubled(
@@ -146,7 +146,7 @@ def test_a_modelled_one_that_starts_programs_says_so():
 def test_columns_alone_are_metrics_without_faults():
     found = Doubled().evaluate(Batch.of([{"rows": 2}, {"rows": 3}]))
     assert found.columns["twice"].tolist() == [4.0, 6.0]
-    assert not found.faults
+    assert not found.failures
 
 
 def test_it_has_no_metrics_without_a_function():

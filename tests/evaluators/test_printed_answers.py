@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse_evaluators.generic.printed import printed_answer
 
 NAMES = ("time", "loss")
@@ -135,14 +135,14 @@ WRONG = {
 def test_an_object_at_the_end_is_the_answer_whatever_stands_before(before, answer):
     for after in AFTER.values():
         found = printed_answer(BEFORE[before] + ANSWERS[answer] + after, NAMES)
-        assert not isinstance(found, Fault), found
+        assert not isinstance(found, Failure), found
         assert {name: found[name].why for name in NAMES} == dict.fromkeys(NAMES, "")
 
 
 @pytest.mark.parametrize("output", WRONG, ids=range(len(WRONG)))
 def test_what_is_no_answer_has_its_reason(output):
     found = printed_answer(output, NAMES)
-    whys = [found.reason] if isinstance(found, Fault) else [one.why for one in found.values()]
+    whys = [found.reason] if isinstance(found, Failure) else [one.why for one in found.values()]
     assert WRONG[output] in next(why for why in whys if why)
     assert max(map(len, whys)) < 700
 

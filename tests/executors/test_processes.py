@@ -81,9 +81,9 @@ DEATHS = {
 def test_only_what_a_worker_did_itself_is_a_crash(
     start: Start, crash: Task, kind: str, reason: str
 ) -> None:
-    fault = outcome(start(), crash).fault
-    assert fault is not None
-    assert (fault.kind, fault.reason) == (kind, f"its worker {reason}")
+    failure = outcome(start(), crash).failure
+    assert failure is not None
+    assert (failure.kind, failure.reason) == (kind, f"its worker {reason}")
 
 
 def test_outcomes_tell_when_they_were_begun_and_ended(start: Start) -> None:
@@ -121,9 +121,9 @@ def test_workers_that_never_start_end_the_run_and_not_the_designs(
 
 
 def test_the_reason_tells_the_limit_that_a_task_ran_into(start: Start) -> None:
-    fault = outcome(start(timeout_s=0.2), task(0, "sleep", 60.0)).fault
-    assert fault is not None
-    assert fault.reason == "no outcome after 0.2 s"
+    failure = outcome(start(timeout_s=0.2), task(0, "sleep", 60.0)).failure
+    assert failure is not None
+    assert failure.reason == "no outcome after 0.2 s"
 
 
 def test_starting_a_worker_takes_nothing_from_its_tasks_time(start: Start) -> None:
@@ -203,8 +203,8 @@ def test_a_worker_that_dies_with_half_an_answer_out_stops_nobody(start: Start) -
     os.kill(pid, signal.SIGKILL)
     executor.submit(task(2, "square", 5))
     outcomes = collected(executor, 2)
-    assert outcomes[1].fault is not None
-    assert outcomes[1].fault.kind == "lost"
+    assert outcomes[1].failure is not None
+    assert outcomes[1].failure.kind == "lost"
     assert outcomes[2].metrics["square"] == 25
 
 
@@ -302,10 +302,10 @@ def mine(tasks):
 
 
 def test_work_that_workers_cannot_load_fails_with_the_reason(start: Start) -> None:
-    fault = outcome(start(Unloadable()), task(0, "square", 3)).fault
-    assert fault is not None
-    assert fault.kind == "raised"
-    assert "no module named 'gone'" in fault.reason
+    failure = outcome(start(Unloadable()), task(0, "square", 3)).failure
+    assert failure is not None
+    assert failure.kind == "raised"
+    assert "no module named 'gone'" in failure.reason
 
 
 def test_work_that_cannot_be_sent_is_refused_with_a_hint() -> None:

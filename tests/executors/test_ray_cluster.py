@@ -71,8 +71,8 @@ def outcome(executor: RayCluster, one: Task) -> Outcome:
 
 
 def reason(done: Outcome) -> str:
-    assert done.fault is not None
-    return done.fault.reason
+    assert done.failure is not None
+    return done.failure.reason
 
 
 def until(there: Callable[[], bool]) -> None:
@@ -161,9 +161,9 @@ def test_a_task_whose_node_is_killed_is_lost_and_can_be_done_on_another(
     until_it_runs(tmp_path / "runs")
     kill(ray_nodes, node)
     lost = collected(executor, 1)[0]
-    assert lost.fault is not None
-    assert lost.fault.kind == "lost"
-    assert lost.fault.reason.startswith("its worker was lost on ")
+    assert lost.failure is not None
+    assert lost.failure.kind == "lost"
+    assert lost.failure.reason.startswith("its worker was lost on ")
     assert lost.cost_s > 0
     add(resources={"spot": 1})
     assert outcome(executor, task(0, "hang once", str(tmp_path / "runs"))).state is State.DONE
@@ -195,9 +195,9 @@ def test_a_task_that_ray_ends_because_memory_is_short_says_so(
     short = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "6000"}
     add(resources={"spot": 1}, env_vars=short)
     executor = start(Needy(SPOT), workers=1)
-    fault = outcome(executor, task(0, "sleep", 600.0)).fault
-    assert fault is not None
-    assert fault.kind == "memory"
+    failure = outcome(executor, task(0, "sleep", 600.0)).failure
+    assert failure is not None
+    assert failure.kind == "memory"
 
 
 def test_workers_that_never_start_end_it_with_the_reason(

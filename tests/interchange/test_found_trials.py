@@ -51,7 +51,7 @@ def test_failures_are_kept_with_their_reason(timed):
     impossible = ExternalTrial(values={"a": 3, "b": 1}, state=State.INFEASIBLE, reason="too hot")
     trials = taken(timed, done, failed, impossible).study.trials
     assert [trial.state for trial in trials] == [State.DONE, State.FAILED, State.INFEASIBLE]
-    assert [trial.fault.reason for trial in trials[1:]] == ["out of memory", "too hot"]
+    assert [trial.failure.reason for trial in trials[1:]] == ["out of memory", "too hot"]
 
 
 def test_why_trials_are_left_out_is_counted(timed):

@@ -39,7 +39,7 @@ def problem(parameters, conditions=()):
 
 
 def facts(trial):
-    return trial.state, trial.design, trial.metrics.get("board.time"), trial.fault is None
+    return trial.state, trial.design, trial.metrics.get("board.time"), trial.failure is None
 
 
 def test_measurements_come_back_as_they_were(tmp_path):

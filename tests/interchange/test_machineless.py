@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Driver, Event, Outcome, State
 from dse.interop.archive import archive as portable
 from dse.interop.archive.study_record import Record
@@ -68,10 +68,10 @@ def made(home):
         storage.add("s", [design])
         number = len(storage.trials("s")) - 1
         reason = f"{project}/bench.py: no {home}/data, on {HOST}; /home/bert/x"
-        fault = Fault(kind="raised", reason=reason)
-        storage.retry("s", {number: Outcome(state=State.FAILED, fault=fault)})
+        failure = Failure(kind="raised", reason=reason)
+        storage.retry("s", {number: Outcome(state=State.FAILED, failure=failure)})
         event = Event(kind="executor", text=f"lost {HOST} with {project}")
-        storage.finish("s", {number: Outcome(state=State.FAILED, fault=fault)}, [event])
+        storage.finish("s", {number: Outcome(state=State.FAILED, failure=failure)}, [event])
         driver = Driver(host=f"{HOST} 0a1b 42", pid=7, provenance={"host": HOST, "git": "abc"})
         storage.enter("s", driver)
     return project
@@ -140,13 +140,13 @@ def test_where_it_was_written_a_study_is_read_as_it_was(file, home, made, monkey
     new = Record.of(SqlStorage(url), "s")
     assert new.spec == old.spec
     assert [one.design for one in new.trials] == [one.design for one in old.trials]
-    hidden = {one.number for one in old.trials if one.fault is not None}
+    hidden = {one.number for one in old.trials if one.failure is not None}
     for one, other in zip(old.trials, new.trials, strict=True):
         if one.number in hidden:
-            assert other.fault.reason == one.fault.reason.replace(HOST, "machine-2").replace(
+            assert other.failure.reason == one.failure.reason.replace(HOST, "machine-2").replace(
                 "/home/bert", str(home)
             )
-        assert replace(one, fault=None) == replace(other, fault=None)
+        assert replace(one, failure=None) == replace(other, failure=None)
     assert (new.asks, new.reports, new.finished_order) == (
         old.asks,
         old.reports,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Ask, Event, Outcome, State
 from dse.errors import StorageError, StudyError
 from dse.interop.archive import archive as portable
@@ -27,7 +27,7 @@ def small() -> Record:
     storage.create("small", {"seed": 7, "texts": {"a.yaml": "study: small"}})
     storage.add("small", [Design({"rows": rows, "format": "int8"}) for rows in (1, 2, 4, 8)])
     done = Outcome(state=State.DONE, metrics={"chip.energy": 0.1 + 0.2}, cost_s=1.5, measured=1)
-    lost = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason="\x00 \udcff"))
+    lost = Outcome(state=State.FAILED, failure=Failure(kind="crashed", reason="\x00 \udcff"))
     storage.finish("small", {2: done, 0: lost}, [Event(kind="choice", text="random")])
     return Record.of(storage, "small")
 
@@ -65,10 +65,10 @@ def test_times_go_with_a_study_though_they_make_no_two_records_unequal(tmp_path,
     storage = MemoryStorage()
     storage.create("timed", {"seed": 7})
     storage.add("timed", [Design({"rows": rows}) for rows in (1, 2, 4)], Ask(at=1.7e9 + 0.1))
-    lost = Fault(kind="lost", reason="why")
-    failed = Outcome(state=State.FAILED, fault=lost, begun_at=1.7e9, finished_at=1.7e9 + 1 / 3)
+    lost = Failure(kind="lost", reason="why")
+    failed = Outcome(state=State.FAILED, failure=lost, begun_at=1.7e9, finished_at=1.7e9 + 1 / 3)
     storage.retry("timed", {1: failed})
-    storage.finish("timed", {0: replace(failed, state=State.DONE, fault=None)})
+    storage.finish("timed", {0: replace(failed, state=State.DONE, failure=None)})
     record = Record.of(storage, "timed")
     portable.write(record, tmp_path / f"study.{form}")
     read = portable.read_archive(tmp_path / f"study.{form}")

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
 from dse.errors import StudyError
 from dse.interop.archive import archive as portable
@@ -120,7 +120,7 @@ def test_a_study_that_is_read_in_pieces_is_written_as_its_record(tmp_path, form,
 def large() -> Record:
     """Forty trials, of which some wait, failed or were tried again, with all that goes with them."""
     done = Outcome(state=State.DONE, metrics={"chip.energy": 0.1 + 0.2}, cost_s=1.5, measured=1)
-    lost = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason="\x00 \udcff"))
+    lost = Outcome(state=State.FAILED, failure=Failure(kind="crashed", reason="\x00 \udcff"))
     storage = MemoryStorage()
     storage.create("large", {"seed": 7})
     storage.enter("large", Driver(host="here", pid=7, started="1"))

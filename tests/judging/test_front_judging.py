@@ -153,13 +153,13 @@ def test_a_failed_measurement_is_shown_and_measured_again_on_request(monkeypatch
 
     monkeypatch.setattr(network, "function", failing)
     study.run(on_error="keep")
-    faults = [row.fault for row in study.front.judged.rows if row.fault]
-    assert faults == ["raised: ValueError: no examples"]
+    failures = [row.failure for row in study.front.judged.rows if row.failure]
+    assert failures == ["raised: ValueError: no examples"]
     monkeypatch.undo()
     CALLS.clear()
     study.judge()
     assert of_split("test") == [4]
-    assert not any(row.fault for row in study.front.judged.rows)
+    assert not any(row.failure for row in study.front.judged.rows)
 
 
 def test_a_limit_that_breaks_on_the_test_split_is_marked():

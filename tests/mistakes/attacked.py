@@ -29,16 +29,16 @@ def run_words(folder: str, words: list[str]) -> dict:
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (int(begun) + MOST_CPU_S, hard))
     got = CliRunner().invoke(app, words)
-    error, fault = got.exception, ""
+    error, failure = got.exception, ""
     said, code = got.output, got.exit_code
     if isinstance(error, DseError):
         each = error.errors if isinstance(error, SpecErrors) else (error,)
         said, code = said + "\n".join(f"error: {one}" for one in each), 2
     elif error is not None and not isinstance(error, SystemExit):
-        fault = "".join(traceback.format_exception(error))[-SHOWN:]
+        failure = "".join(traceback.format_exception(error))[-SHOWN:]
     return {
         "code": code,
-        "fault": fault,
+        "fault": failure,
         "said": said[:SHOWN],
         "length": len(said),
         "seconds": time.process_time() - begun,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.parameter import Integer, Real
 from dse.core.pareto import hypervolume, nondominated
 from dse.core.space import DesignSpace
@@ -37,8 +37,8 @@ def slope(batch: Batch) -> Metrics:
     """A loss that falls into a region of failures, which has half of the designs."""
     x = np.column_stack([batch[f"x{k}"] for k in range(3)])
     broken = np.flatnonzero(x.sum(axis=1) > 1.5).tolist()
-    faults = {row: Fault(kind="crashed", reason="out of memory") for row in broken}
-    return Metrics(columns={"loss": ((x - 0.9) ** 2).sum(axis=1)}, faults=faults)
+    failures = {row: Failure(kind="crashed", reason="out of memory") for row in broken}
+    return Metrics(columns={"loss": ((x - 0.9) ** 2).sum(axis=1)}, failures=failures)
 
 
 def test_losses_over_more_than_twelve_decades_are_learnt_by_their_logarithm() -> None:

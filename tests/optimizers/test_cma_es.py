@@ -7,7 +7,7 @@ import pytest
 
 from dse.api.program import check
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.parameter import Choice, Integer, Real
 from dse.core.space import DesignSpace
 from dse.core.trial import State, Trial
@@ -27,8 +27,8 @@ def valley(batch):
     points = points / 100 if np.issubdtype(points.dtype, np.integer) else points
     values = (((points - 0.3) @ TURNED.T) ** 2 * WEIGHTS[: points.shape[1]]).sum(axis=1)
     failed = np.flatnonzero(points[:, 0] > 0.9)
-    faults = {row: Fault(kind="raised", reason="too large") for row in failed.tolist()}
-    return Metrics(columns={"loss": values}, faults=faults)
+    failures = {row: Failure(kind="raised", reason="too large") for row in failed.tolist()}
+    return Metrics(columns={"loss": values}, failures=failures)
 
 
 def known_of(*parameters, constraints=()):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Column
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.problem import Problem, Source
@@ -79,13 +79,13 @@ def place_of(group, batch):
 
 def model(batch, tables, faulty):
     places = {group: place_of(group, batch) for group in GROUPS}
-    faults = {
-        row: Fault(kind="infeasible", reason="never")
+    failures = {
+        row: Failure(kind="infeasible", reason="never")
         for group, bad in faulty.items()
         for row in np.flatnonzero(np.isin(places[group], list(bad))).tolist()
     }
     columns = {name: table[places[name.split(".")[0]]] for name, table in tables.items()}
-    return Metrics(columns=columns, faults=faults)
+    return Metrics(columns=columns, failures=failures)
 
 
 def problem_of(texts, goals, limits, tables, faulty):

@@ -8,7 +8,7 @@ import pytest
 
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer
 from dse.core.pareto import nondominated
@@ -112,8 +112,8 @@ def test_too_many_combinations_are_told_with_the_part_that_may_go_either_way(mon
 
 def test_no_design_that_can_exist_is_told_with_a_reason(monkeypatch):
     def never(batch):
-        fault = Fault(kind="infeasible", reason="too hot")
-        return replace(model(batch), faults=dict.fromkeys(range(len(batch)), fault))
+        failure = Failure(kind="infeasible", reason="too hot")
+        return replace(model(batch), failures=dict.fromkeys(range(len(batch)), failure))
 
     problem = separate(*SUMS, high=99, model=never)
     assert find_exact_front(problem).coverage.text == (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dse.core.design import Design
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.parameter import Integer
 from dse.core.pareto import ParetoSet
 from dse.core.space import DesignSpace
@@ -78,9 +78,10 @@ def test_if_no_design_is_feasible_it_asks_the_one_that_breaks_the_limits_least()
 
 def test_if_no_design_can_exist_it_asks_nothing():
     problem = all_infeasible("modelled").problem
-    faults = dict.fromkeys(range(8), Fault(kind="infeasible", reason="never"))
+    failures = dict.fromkeys(range(8), Failure(kind="infeasible", reason="never"))
     broken = replace(
-        problem, model=lambda batch: Metrics(columns=problem.model(batch).columns, faults=faults)
+        problem,
+        model=lambda batch: Metrics(columns=problem.model(batch).columns, failures=failures),
     )
     assert Exhaustive(broken).ask(5) == []
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.parameter import Choice, Integer, Real
 from dse.core.space import DesignSpace
 from dse.optimizers.grey_box import GreyBox
@@ -41,8 +41,8 @@ def two(change) -> Known:
 def failing(batch: Batch) -> Metrics:
     f, g = shape(batch)
     broken = np.flatnonzero(batch["a"] + batch["b"] > 7).tolist()
-    faults = {row: Fault(kind="crashed", reason="out of memory") for row in broken}
-    return Metrics(columns={"f": f, "g": g}, faults=faults)
+    failures = {row: Failure(kind="crashed", reason="out of memory") for row in broken}
+    return Metrics(columns={"f": f, "g": g}, failures=failures)
 
 
 def noisy(batch: Batch) -> Metrics:
@@ -105,7 +105,7 @@ def test_six_objectives_are_no_trouble() -> None:
 def test_failures_are_learnt_and_avoided() -> None:
     known = CASES["six of ten designs fail"]
     trials = played(known, GreyBox(known.problem), 18)
-    assert sum(trial.fault is not None for trial in trials[6:]) <= 3  # by chance seven
+    assert sum(trial.failure is not None for trial in trials[6:]) <= 3  # by chance seven
 
 
 @pytest.mark.parametrize("make", [tiny_codesign, mixed_reals])

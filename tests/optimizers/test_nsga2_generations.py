@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State
 from dse.optimizers.nsga2 import nsga2
 from dse.optimizers.support.unseen_designs import fresh
@@ -17,8 +17,10 @@ def _finished(known, count):
 
 
 def _failed(trial):
-    fault = Fault(kind="crashed", reason="out of memory")
-    return replace(trial, state=State.PENDING).finished(Outcome(state=State.FAILED, fault=fault))
+    failure = Failure(kind="crashed", reason="out of memory")
+    return replace(trial, state=State.PENDING).finished(
+        Outcome(state=State.FAILED, failure=failure)
+    )
 
 
 def _steps(designs, parents):

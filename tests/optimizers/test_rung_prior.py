@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
 from dse.core.pareto import nondominated
@@ -36,8 +36,8 @@ class Service:
     def evaluate(self, batch):
         cards, size = batch["cards"].astype(float), batch["batch"].astype(float)
         over = np.flatnonzero(size / cards > MEMORY).tolist() if self.kind == "modelled" else []
-        faults = {row: Fault(kind="infeasible", reason="exceeds the memory") for row in over}
-        return Metrics(columns={"time": self.formula(cards, size)}, faults=faults)
+        failures = {row: Failure(kind="infeasible", reason="exceeds the memory") for row in over}
+        return Metrics(columns={"time": self.formula(cards, size)}, failures=failures)
 
 
 def truth(cards, size):
@@ -82,7 +82,7 @@ def case(rung=good, ladders=LADDER) -> Known:
     def measure(batch) -> Metrics:
         low = pipeline.known(batch)
         time = truth(batch["cards"].astype(float), batch["batch"].astype(float))
-        return Metrics(columns={**low.columns, "server.time": time}, faults=low.faults)
+        return Metrics(columns={**low.columns, "server.time": time}, failures=low.failures)
 
     every = space.batch([{"cards": c, "batch": b} for c in range(1, 9) for b in range(1, 65)])
     known = Known(problem=problem, truth=measure, front=np.zeros((1, 2)), reference=np.zeros(2))

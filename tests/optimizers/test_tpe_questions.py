@@ -9,7 +9,7 @@ import pytest
 
 from dse import registry
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer, Real
 from dse.core.space import DesignSpace
@@ -55,8 +55,8 @@ def test_it_asks_where_the_limits_are_kept():
 
 def _failing_below_a_tenth(batch):
     x = batch["x"].astype(float)
-    faults = {row: Fault(kind="raised", reason="too small") for row in np.flatnonzero(x < 0.1)}
-    return Metrics(columns={"loss": x + (batch["y"].astype(float) - 0.3) ** 2}, faults=faults)
+    failures = {row: Failure(kind="raised", reason="too small") for row in np.flatnonzero(x < 0.1)}
+    return Metrics(columns={"loss": x + (batch["y"].astype(float) - 0.3) ** 2}, failures=failures)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metric
+from dse.core.metric import Failure, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.pareto import ParetoSet
@@ -99,11 +99,11 @@ def outcome_of(design: Design, number: int) -> Outcome:
     metrics = metrics_of(design)
     cost_s, measured = 3.0 + number % 7 / 3, int(number % 4 != 3)
     if number % 23 == 5:
-        fault = Fault(kind="timeout", reason="quality took more than 60 s")
-        return Outcome(state=State.FAILED, fault=fault, cost_s=60.0, measured=1)
+        failure = Failure(kind="timeout", reason="quality took more than 60 s")
+        return Outcome(state=State.FAILED, failure=failure, cost_s=60.0, measured=1)
     if number % 31 == 9:
-        fault = Fault(kind="infeasible", reason="the tile does not fit the buffer")
-        return Outcome(state=State.INFEASIBLE, fault=fault, cost_s=0.01)
+        failure = Failure(kind="infeasible", reason="the tile does not fit the buffer")
+        return Outcome(state=State.INFEASIBLE, failure=failure, cost_s=0.01)
     spread = {"quality.accuracy": 0.0021}
     return Outcome(
         state=State.DONE, metrics=metrics, spread=spread, cost_s=cost_s, measured=measured

@@ -50,7 +50,7 @@ def json_by_rows(study: str, problem: Problem, trials: Sequence[Trial], indent: 
 
 def _entry(problem, trial, values, feasible, broken):
     blank = problem.sources if trial.state is State.DONE else ()
-    fault = trial.fault
+    failure = trial.failure
     return {
         "trial": trial.number,
         "state": trial.state.value,
@@ -60,7 +60,7 @@ def _entry(problem, trial, values, feasible, broken):
         "objectives": list(map(finite, values)),
         "feasible": feasible,
         "broken": broken,
-        "fault": None if fault is None else {"kind": fault.kind, "reason": fault.reason},
+        "fault": None if failure is None else {"kind": failure.kind, "reason": failure.reason},
         "cost_s": finite(trial.cost_s),
         "measured": trial.measured,
         "told": trial.told,
@@ -76,7 +76,7 @@ def _finite(numbers):
 
 
 def _columns(problem, trials):
-    faults = [trial.fault for trial in trials]
+    failures = [trial.failure for trial in trials]
     return {
         "trial": [trial.number for trial in trials],
         "state": [trial.state.value for trial in trials],
@@ -84,8 +84,8 @@ def _columns(problem, trials):
         "broken": [
             broken_text(problem, broken) or None for broken in broken_limits(problem, trials)
         ],
-        "fault": [fault.kind if fault else None for fault in faults],
-        "reason": [fault.reason if fault else None for fault in faults],
+        "fault": [failure.kind if failure else None for failure in failures],
+        "reason": [failure.reason if failure else None for failure in failures],
         "cost [s]": [finite(trial.cost_s) for trial in trials],
         "measured": [trial.measured for trial in trials],
         "told": [trial.told for trial in trials],

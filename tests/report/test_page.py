@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.parameter import Choice
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, State
@@ -128,7 +128,7 @@ def test_hostile_designs_faults_events_and_versions_are_not_run(made_up) -> None
     design = Design({**best.design, "weight_format": HOSTILE})
     hostile = [
         replace(best, design=design, metrics={**best.metrics, "chip.energy": 1e-9}),
-        replace(failed, state=State.FAILED, fault=Fault(kind="raised", reason=HOSTILE)),
+        replace(failed, state=State.FAILED, failure=Failure(kind="raised", reason=HOSTILE)),
     ]
     text = own(
         page(
@@ -163,7 +163,7 @@ def test_of_thousands_of_reasons_and_events_the_page_tells_some_and_says_so(made
             trial,
             number=1_000 + place,
             state=State.FAILED,
-            fault=Fault(kind="raised", reason=f"at 0x{place:08x} {'z' * 5_000}"),
+            failure=Failure(kind="raised", reason=f"at 0x{place:08x} {'z' * 5_000}"),
         )
         for place, trial in enumerate(made_up.trials[:1] * 3_000)
     ]

@@ -11,7 +11,7 @@ from dse.analysis.importance import importances
 from dse.analysis.runner_up import duels
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
-from dse.core.metric import Fault, Metric
+from dse.core.metric import Failure, Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Real
 from dse.core.pareto import ParetoSet
@@ -72,8 +72,8 @@ def one_trial():
 
 def all_failed():
     asked, trials = study(plain(), TWO, opposed)
-    fault = Fault(kind="exit status", reason="out of memory " + "x" * 3_000)
-    broken = Outcome(state=State.FAILED, fault=fault, cost_s=1.0, measured=1)
+    failure = Failure(kind="exit status", reason="out of memory " + "x" * 3_000)
+    broken = Outcome(state=State.FAILED, failure=failure, cost_s=1.0, measured=1)
     return asked, [Trial(number=t.number, design=t.design).finished(broken) for t in trials]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.design import Design
-from dse.core.metric import Fault, Metric
+from dse.core.metric import Failure, Metric
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials, TrialStream
 from dse.report.json.columns import csv_texts, trials_sheets
@@ -41,7 +41,7 @@ def odd_trials(trials: list[Trial]) -> Trials:
             number=trial.number,
             design=Design({**trial.design, "weight_format": text}),
             state=State.FAILED,
-            fault=Fault(kind="raised", reason=text),
+            failure=Failure(kind="raised", reason=text),
         )
         for trial, text in zip(trials[30:], TEXTS, strict=False)
     ]
@@ -103,7 +103,7 @@ def test_whatever_trials_hold_the_parts_are_the_whole(made_up, numbers, text, si
                 made_up.trials[place],
                 metrics={**made_up.trials[place].metrics, "chip.latency": number},
                 spread={"chip.latency": number},
-                fault=Fault(kind="raised", reason=text),
+                failure=Failure(kind="raised", reason=text),
             )
             for place, number in enumerate(numbers)
         ]

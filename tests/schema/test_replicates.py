@@ -68,7 +68,7 @@ def told_of(path: Path, rows: int):
     plan = plan_of(path)
     design = design_of({"rows": rows}, plan.problem.space)
     (outcome,) = plan.pipeline([Task(number=0, design=design)])
-    assert outcome.state is State.DONE, outcome.fault
+    assert outcome.state is State.DONE, outcome.failure
     return outcome
 
 

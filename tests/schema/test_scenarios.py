@@ -59,7 +59,7 @@ def loss_of(plan, rows: int) -> float:
     """The objective's loss of the design with so many rows, through the pipeline."""
     design = design_of({"rows": rows, "format": "int8"}, plan.problem.space)
     (outcome,) = plan.pipeline([Task(number=0, design=design)])
-    assert outcome.state is State.DONE, outcome.fault
+    assert outcome.state is State.DONE, outcome.failure
     columns = {name: Column(np.array([value])) for name, value in outcome.metrics.items()}
     return float(plan.problem.losses(columns, 1)[0, 0])
 

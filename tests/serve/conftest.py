@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Driver, Event, Outcome, Report, State
 from dse.protocols import Storage
 from dse.schema.study.budget import Budget
@@ -120,8 +120,8 @@ def hostile_study(storage: Storage, tmp_path_factory: pytest.TempPathFactory) ->
     StudyEngine.open(path, storage=storage).run(budget=Budget(trials=12))
     designs = [trial.design for trial in storage.trials("hostile")[:6]]
     storage.add("hostile", designs)
-    faults = [Fault(kind="raised", reason=text) for text in TEXTS]
-    told = {n: Outcome(state=State.FAILED, fault=f) for n, f in enumerate(faults, start=12)}
+    failures = [Failure(kind="raised", reason=text) for text in TEXTS]
+    told = {n: Outcome(state=State.FAILED, failure=f) for n, f in enumerate(failures, start=12)}
     storage.retry("hostile", told)
     storage.finish("hostile", told, [Event(kind=text[:40], text=text) for text in TEXTS])
     reports = [Report(number=12, step=n, metrics={text: 1.0}) for n, text in enumerate(TEXTS)]
@@ -150,8 +150,8 @@ def storage(folder: Path) -> Storage:
     for name in HOSTILE:
         kept.create(name, spec)
         kept.add(name, [kept.trials("toy 5")[0].design])
-        fault = Fault(kind="raised", reason=REASON)
-        kept.finish(name, {0: Outcome(state=State.FAILED, fault=fault)})
+        failure = Failure(kind="raised", reason=REASON)
+        kept.finish(name, {0: Outcome(state=State.FAILED, failure=failure)})
     kept.create("senseless", {"path": "nowhere"})
     return kept
 

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 from starlette.testclient import TestClient
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Outcome, State
 from dse.serve.context import MOST
@@ -260,7 +260,7 @@ def test_what_is_of_another_question_is_told_above_the_choice(client, hostile_st
     [
         (None, "Nothing has been tried yet. Start it here, or run: dse resume new", "known yet"),
         (
-            Outcome(state=State.FAILED, fault=Fault(kind="raised", reason="no board")),
+            Outcome(state=State.FAILED, failure=Failure(kind="raised", reason="no board")),
             "No design has numbers: 1 finished; the reasons are below.",
             "no design has numbers",
         ),

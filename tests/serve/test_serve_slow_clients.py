@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State
 from dse.serve import cached_value as looks
 from dse.serve import idle_timeout as patience
@@ -93,8 +93,8 @@ def failing(storage: MemoryStorage, name: str, every_s: float):
         design = storage.trials("toy 5")[0].design
         while not over.wait(every_s):
             (trial,) = storage.add(name, [design])
-            fault = Fault(kind="raised", reason=f"{trial.number} {'why ' * 500}")
-            storage.finish(name, {trial.number: Outcome(state=State.FAILED, fault=fault)})
+            failure = Failure(kind="raised", reason=f"{trial.number} {'why ' * 500}")
+            storage.finish(name, {trial.number: Outcome(state=State.FAILED, failure=failure)})
 
     thread = threading.Thread(target=grow)
     thread.start()

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 from starlette.testclient import TestClient
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Outcome, State
 from dse.interop.found_trials import read_table
 from dse.report.json.columns import write_csv
@@ -43,8 +43,8 @@ def taken(tmp_path_factory, local):
     storage = MemoryStorage()
     StudyEngine.open(path, name="words", storage=storage).run()
     (trial,) = storage.add("words", [storage.trials("words")[0].design])
-    fault = Fault(kind="raised", reason=REASON)
-    storage.finish("words", {trial.number: Outcome(state=State.FAILED, fault=fault)})
+    failure = Failure(kind="raised", reason=REASON)
+    storage.finish("words", {trial.number: Outcome(state=State.FAILED, failure=failure)})
     with TestClient(application(storage, local), base_url="http://127.0.0.1") as client:
         yield lambda kind: client.get(f"/studies/words/download/{kind}").content
 

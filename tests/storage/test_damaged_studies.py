@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
 from dse.errors import DseError, StorageError, StudyError
 from dse.interop.archive import archive as portable
@@ -43,7 +43,9 @@ seed: 5
 unread: [mode]
 """
 
-CRASHED = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason="status 1"), cost_s=0.25)
+CRASHED = Outcome(
+    state=State.FAILED, failure=Failure(kind="crashed", reason="status 1"), cost_s=0.25
+)
 Record = tuple[object, ...] | StorageError
 VALUES = ("X'FFFE'", "12345")
 COLUMNS = [(table.name, column.name) for table in metadata.sorted_tables for column in table.c]

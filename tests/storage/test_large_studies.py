@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Damage, History, Outcome, State, Trial
 from dse.errors import StorageError
 from dse.storage.sql.database_storage import SqlStorage
@@ -39,8 +39,8 @@ class Program:
 
 def outcome(number: int) -> Outcome:
     if number % 7 == 0:
-        fault = Fault(kind="crashed", reason=f"status {number % 3}")
-        return Outcome(state=State.FAILED, fault=fault, cost_s=0.1 * number)
+        failure = Failure(kind="crashed", reason=f"status {number % 3}")
+        return Outcome(state=State.FAILED, failure=failure, cost_s=0.1 * number)
     spread = {"q.accuracy": 1e-3} if number > 15_000 else {}
     metrics = {"q.accuracy": number * 0.1, "chip.energy": -TINY * number}
     late = {"só \udcff": 1 / number} if number == 12_345 else {}

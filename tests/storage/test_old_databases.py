@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Asked, Event, Outcome, State, Trial
 from dse.errors import StorageError
 from dse.storage.sql.database_storage import SqlStorage
@@ -26,8 +26,8 @@ STUDY = "edge: größer & 'besser'"
 DESIGNS = [
     Design({"tp": tp, "clock": 0.1 * tp, "format": "int8", "on": tp % 2 == 0}) for tp in range(1, 9)
 ]
-ODD = Fault(kind="crashed", reason="no UTF-8: \x00 \udcff \U0001f600")
-BIG = Fault(kind="infeasible", reason="it's too big")
+ODD = Failure(kind="crashed", reason="no UTF-8: \x00 \udcff \U0001f600")
+BIG = Failure(kind="infeasible", reason="it's too big")
 OUTCOMES = {
     2: Outcome(
         state=State.DONE,
@@ -36,8 +36,8 @@ OUTCOMES = {
         cost_s=1.5,
         measured=2,
     ),
-    0: Outcome(state=State.FAILED, fault=ODD, cost_s=0.25),
-    1: Outcome(state=State.INFEASIBLE, metrics={"chip.area": 2.0}, fault=BIG),
+    0: Outcome(state=State.FAILED, failure=ODD, cost_s=0.25),
+    1: Outcome(state=State.INFEASIBLE, metrics={"chip.area": 2.0}, failure=BIG),
     5: Outcome(state=State.OUTSIDE, metrics={"q.accuracy": 0.5}),
     4: Outcome(state=State.SCREENED, metrics={"chip.area": 1 / 3}, measured=1),
 }
@@ -127,9 +127,9 @@ def test_a_database_without_times_is_read_and_gone_on_with(empty: str) -> None:
         assert {trial.number: trial.outcome for trial in trials.finished} == OUTCOMES
         assert {(t.asked_at, t.begun_at, t.finished_at) for t in trials} == {(None, None, None)}
         (attempt,) = storage.attempts(STUDY)
-        assert (attempt.number, attempt.fault, attempt.begun_at) == (7, ODD, None)
+        assert (attempt.number, attempt.failure, attempt.begun_at) == (7, ODD, None)
         storage.begin(STUDY, {7: 5.5})
-        late = Outcome(state=State.FAILED, fault=ODD, begun_at=6.5, finished_at=7.5)
+        late = Outcome(state=State.FAILED, failure=ODD, begun_at=6.5, finished_at=7.5)
         storage.retry(STUDY, {7: late})
         storage.finish(STUDY, {6: late})
         trials = storage.trials(STUDY)

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.preference_answers import read_answers
 from dse.core.trial import Driver, Outcome, Report, State
 from dse.errors import DseError, StorageError, StudyError
@@ -42,7 +42,7 @@ seed: 5
 unread: [mode]
 """
 
-LOST = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason="status 1"), cost_s=0.25)
+LOST = Outcome(state=State.FAILED, failure=Failure(kind="crashed", reason="status 1"), cost_s=0.25)
 
 
 @pytest.fixture(scope="module")

@@ -73,8 +73,8 @@ def test_a_study_survives_whatever_its_evaluator_does(shell, folder):
     assert len(trials) == 64 + 7 * 8 + 1
     by_mode = {}
     for trial in trials:
-        fault = trial["fault"] or {"kind": "", "reason": ""}
-        by_mode.setdefault(trial["design"]["mode"], set()).add((trial["state"], fault["kind"]))
+        failure = trial["fault"] or {"kind": "", "reason": ""}
+        by_mode.setdefault(trial["design"]["mode"], set()).add((trial["state"], failure["kind"]))
     assert by_mode == {
         "fine": {("done", "")},
         "raise": {("failed", "raised")},

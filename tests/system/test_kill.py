@@ -72,7 +72,7 @@ def start(path: Path, database: Path) -> subprocess.Popen:
 def table(database: Path) -> list[tuple]:
     trials = StudyEngine.load("killed", f"sqlite:///{database}").trials
     return [
-        (t.number, dict(t.design), t.told, t.state, dict(t.metrics), t.fault, t.measured)
+        (t.number, dict(t.design), t.told, t.state, dict(t.metrics), t.failure, t.measured)
         for t in trials
     ]
 

@@ -238,7 +238,7 @@ class Torn:
             assert self.acknowledged().items() <= kept.items()
             assert sorted(storage.finished_order(self.name)) == list(range(len(trials)))
             assert {t.state for t in trials} <= {State.DONE, State.FAILED}
-            assert {t.fault.kind for t in trials if t.fault} <= {"raised"}
+            assert {t.failure.kind for t in trials if t.failure} <= {"raised"}
             assert len({t.design for t in trials}) == len(trials)
             measured = sum(t.measured > 0 or t.state is State.FAILED for t in trials)
             assert measured == MEASUREMENTS[self.optimizer]
@@ -250,7 +250,7 @@ class Torn:
         with closing(opened_storage(self.url)) as storage:
             trials = StudyEngine.load(self.name, storage).trials
         return [
-            (t.number, dict(t.design), t.told, t.state, dict(t.metrics), t.fault, t.measured)
+            (t.number, dict(t.design), t.told, t.state, dict(t.metrics), t.failure, t.measured)
             for t in trials
         ]
 

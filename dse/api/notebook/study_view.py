@@ -67,7 +67,7 @@ def study_html(study: StudyEngine) -> str:
         ("front", f"{'exact, ' if proof.exact else ''}{summary(front, answer)}"),
         ("failed", failed_note(proof)),
         ("trials", counts(problem, every)),
-        ("faults", faults(trials)),
+        ("failures", failures(trials)),
         ("spent", seconds_text(float(trials.cost_s.sum())) if len(trials) else ""),
         ("optimizer", study.plan.optimizer.use),
     ]
@@ -104,11 +104,13 @@ def counts(problem: Problem, trials: Trials) -> str:
     return ", ".join(words) or "none yet"
 
 
-def faults(trials: Trials) -> str:
+def failures(trials: Trials) -> str:
     """Return the number of failed trials per kind of failure, each with its first reason."""
-    rows = np.flatnonzero(trials.faults != np.array(None))
-    kinds = Counter(trials.faults[row].kind for row in rows.tolist())
-    reasons = {trials.faults[row].kind: trials.faults[row].reason for row in rows[::-1].tolist()}
+    rows = np.flatnonzero(trials.failures != np.array(None))
+    kinds = Counter(trials.failures[row].kind for row in rows.tolist())
+    reasons = {
+        trials.failures[row].kind: trials.failures[row].reason for row in rows[::-1].tolist()
+    }
     return "; ".join(f"{n:,} {kind}: {reasons[kind][:160]}" for kind, n in kinds.most_common())
 
 

@@ -1,4 +1,4 @@
-"""Notebook view of a trial: its design, metrics, fault and cost."""
+"""Notebook view of a trial: its design, metrics, failure and cost."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def trial_html(trial: Trial, problem: Problem | None = None) -> str:
 
 
 def _facts(trial: Trial) -> list[tuple[str, str]]:
-    fault = trial.fault
+    failure = trial.failure
     again = f"issued again {trial.attempts} time{'s' if trial.attempts != 1 else ''}"
     return [
-        ("fault", f"{fault.kind}: {fault.reason}" if fault else ""),
+        ("failure", f"{failure.kind}: {failure.reason}" if failure else ""),
         ("cost", seconds_text(trial.cost_s) if trial.state.finished else ""),
         ("attempts", again if trial.attempts else ""),
     ]

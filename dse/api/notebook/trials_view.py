@@ -45,7 +45,7 @@ def trials_html(trials: Trials, problem: Problem | None = None) -> str:
                 TableColumn(heading="state", cells=[one.state.value for one in shown]),
                 *_metrics(shown, metrics[:MOST_COLUMNS], known),
                 *_parameters(shown, parameters[:MOST_COLUMNS], units),
-                *_faults(shown),
+                *_failures(shown),
             ]
         ),
         note(f"and {missing}: study.to_pandas()" if missing else ""),
@@ -84,10 +84,10 @@ def _parameters(
     ]
 
 
-def _faults(shown: Sequence[Trial]) -> list[TableColumn]:
-    """Return a column with each trial's fault; no column if no trial has one."""
-    texts = [f"{one.fault.kind}: {one.fault.reason}" if one.fault else "" for one in shown]
-    return [TableColumn(heading="fault", cells=texts)] if any(texts) else []
+def _failures(shown: Sequence[Trial]) -> list[TableColumn]:
+    """Return a column with each trial's failure; no column if no trial has one."""
+    texts = [f"{one.failure.kind}: {one.failure.reason}" if one.failure else "" for one in shown]
+    return [TableColumn(heading="failure", cells=texts)] if any(texts) else []
 
 
 def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:

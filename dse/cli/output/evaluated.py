@@ -20,7 +20,7 @@ def json(problem: Problem, design: Design, outcome: Outcome) -> Evaluated:
     return {
         "design": dict(design),
         "state": outcome.state.value,
-        "reason": outcome.fault.reason if outcome.fault else None,
+        "reason": outcome.failure.reason if outcome.failure else None,
         "metrics": {
             name: _metric(value, outcome.spread.get(name), problem.metrics[name])
             for name, value in outcome.metrics.items()
@@ -38,12 +38,12 @@ def lines(problem: Problem, design: Design, outcome: Outcome) -> Iterator[str]:
         yield f"{name}: {metric_text(number, problem.metrics[name])}"
     for limit in _broken(problem, design, outcome):
         yield f"outside the limit: {limit}"
-    if outcome.fault is not None:
+    if outcome.failure is not None:
         named = (n for n in problem.metrics if "." in n and n not in outcome.metrics)
         by = dict.fromkeys(name.partition(".")[0] for name in named)
         if by:
             yield f"no metrics of {', '.join(by)}"
-        yield f"{outcome.state.value} ({outcome.fault.kind}): {outcome.fault.reason}"
+        yield f"{outcome.state.value} ({outcome.failure.kind}): {outcome.failure.reason}"
 
 
 def _metric(value: float, spread: float | None, metric: Metric) -> MetricFacts:

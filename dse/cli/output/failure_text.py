@@ -49,7 +49,7 @@ def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> 
 
 
 def _summarize_reasons(some: Sequence[Trial], all_: int, what: str) -> Iterator[str]:
-    reasons = Counter(trial.fault.reason for trial in some if trial.fault is not None)
+    reasons = Counter(trial.failure.reason for trial in some if trial.failure is not None)
     if reasons:
         reason, same = reasons.most_common(1)[0]
         whole = f"all {format_count(all_, 'trial')}" if all_ > 1 else "the only trial"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from dse.cli.options import OutputFormat, say, show_json
-from dse.cli.output import failure_text as faults
+from dse.cli.output import failure_text as failures
 from dse.core.judged_trials import read_judged
 from dse.report.text.judged_table import print_judged
 from dse.report.text.trial_tables import front_table
@@ -39,11 +39,11 @@ def show_outcome(
     """
     finished = study.finished
     proof = study.proof
-    in_vain = faults.are_in_vain(finished) or proof.in_vain
+    in_vain = failures.are_in_vain(finished) or proof.in_vain
     if not quiet:
         say(f"{study.name}: {reason}")
     if not quiet or in_vain:
-        for line in faults.lines(study.name, finished, storage=storage):
+        for line in failures.lines(study.name, finished, storage=storage):
             say(line)
     if quiet and proof.in_vain and not finished:
         say(f"{study.name}: {proof.failed_words}")

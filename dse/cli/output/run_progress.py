@@ -36,10 +36,12 @@ class Progressing:
 
         A user who saw failures only at the end would have spent the budget on failing trials.
         """
-        fault = trial.fault if trial.state is State.FAILED else None
-        if fault is not None and fault.kind not in self._failures:
-            self._failures.add(fault.kind)
-            self._screen.say(f"trial {trial.number} failed ({fault.kind}): {gist(fault.reason)}")
+        failure = trial.failure if trial.state is State.FAILED else None
+        if failure is not None and failure.kind not in self._failures:
+            self._failures.add(failure.kind)
+            self._screen.say(
+                f"trial {trial.number} failed ({failure.kind}): {gist(failure.reason)}"
+            )
         if self._panel is not None:
             self._panel.finished(trial)
             self._screen.tick()

@@ -280,9 +280,9 @@ def _hush_client() -> None:
     logging.getLogger("ray.util.client.logsclient").setLevel(logging.ERROR)
     before = threading.excepthook
 
-    def hook(fault: threading.ExceptHookArgs) -> None:
-        if fault.exc_type is not ValueError or "Channel closed" not in str(fault.exc_value):
-            before(fault)
+    def hook(failure: threading.ExceptHookArgs) -> None:
+        if failure.exc_type is not ValueError or "Channel closed" not in str(failure.exc_value):
+            before(failure)
 
     threading.excepthook = hook
 

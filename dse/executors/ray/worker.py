@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 from dse.core.trial import Outcome
 from dse.evaluation.reporting import Watcher
 from dse.executors.failures import build_error_outcome
@@ -25,7 +25,7 @@ _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 class LostError(Exception):
     """Raised for a worker that the cluster ended or lost, with its node, process or connection."""
 
-    def __init__(self, reason: str, kind: FaultKind) -> None:
+    def __init__(self, reason: str, kind: FailureKind) -> None:
         super().__init__(reason)
         self.reason = reason
         self.kind = kind

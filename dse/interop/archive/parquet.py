@@ -59,7 +59,7 @@ _MAPS: Mapping[str, str] = {"design": "parameters", "metrics": "metrics", "sprea
 """Mapping fields of a trial, with one column per key, and the part of ``about`` with its unit."""
 
 Place = tuple[str, str]
-"""Identity of a column: the part of a trial (``trial``, ``fault``, ``design`` ...) and the name."""
+"""Identity of a column: the group (``trial``, ``failure``, ``design`` ...) and the name."""
 
 _ALWAYS: tuple[Place, ...] = (
     *(("trial", name) for name in (*_FACTS, "cost_s", *TIMES, "state", "finished")),
@@ -189,9 +189,9 @@ def _cells(trial: Trial, ended: int | None) -> Iterator[tuple[Place, Value]]:
     yield ("trial", "state"), trial.state.value
     if ended is not None:
         yield ("trial", "finished"), ended
-    if trial.fault is not None:
-        yield ("fault", "kind"), trial.fault.kind
-        yield ("fault", "reason"), trial.fault.reason
+    if trial.failure is not None:
+        yield ("fault", "kind"), trial.failure.kind
+        yield ("fault", "reason"), trial.failure.reason
     for of in _MAPS:
         for name, value in getattr(trial, of).items():
             yield (of, name), _exact(of, value)

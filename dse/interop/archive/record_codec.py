@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
 from dse.core.design import Design
-from dse.core.metric import Fault, FaultKind
+from dse.core.metric import Failure, FailureKind
 from dse.core.trial import Asked, Attempt, Driver, Event, Report, State, Trial
 from dse.errors import StorageError
 
@@ -20,7 +20,10 @@ _LARGEST = 1 << 63
 def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
     """Encode a record (trial, ask, attempt, driver, event or report) as a JSON object."""
     shape, late = SHAPES[type(noun)], LATE.get(type(noun), frozenset())
-    fields = {name: _encode_value(getattr(noun, name), reader) for name, reader in shape.items()}
+    fields = {
+        name: _encode_value(getattr(noun, _FIELDS.get(name, name)), reader)
+        for name, reader in shape.items()
+    }
     return {name: one for name, one in fields.items() if name not in late or one is not None}
 
 
@@ -41,7 +44,7 @@ def noun_of(kind: type[Noun], content: Any) -> Noun:  # untrusted JSON
     fields = {}
     for name, reader in shape.items():
         try:
-            fields[name] = reader(content[name])
+            fields[_FIELDS.get(name, name)] = reader(content[name])
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise StorageError(f"{name} of the {what} is {str(content[name])[:60]!r}") from error
     return kind(**fields)
@@ -105,11 +108,11 @@ def _design(value: Any) -> Design:
     return Design(value)
 
 
-def _fault(value: Any) -> Fault:
+def _failure(value: Any) -> Failure:
     kind, reason = value["kind"], value["reason"]
-    if kind not in get_args(FaultKind) or len(value) > 2:
+    if kind not in get_args(FailureKind) or len(value) > 2:
         raise ValueError
-    return Fault(kind=kind, reason=text(reason))
+    return Failure(kind=kind, reason=text(reason))
 
 
 def _maybe(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -117,6 +120,9 @@ def _maybe(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _TIMES = {name: _maybe(number) for name in ("asked_at", "begun_at", "finished_at")}
+
+_FIELDS = {"fault": "failure"}
+"""Fields of records whose key in files is another one."""
 
 LATE: Mapping[type, frozenset[str]] = {
     Trial: frozenset(_TIMES),
@@ -133,7 +139,7 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "state": State,
         "metrics": _numbers,
         "spread": _numbers,
-        "fault": _maybe(_fault),
+        "fault": _maybe(_failure),
         "cost_s": number,
         "measured": _count,
         "attempts": _count,
@@ -153,7 +159,7 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     Attempt: {
         "number": _count,
         "attempt": _count,
-        "fault": _maybe(_fault),
+        "fault": _maybe(_failure),
         "cost_s": number,
         "begun_at": _maybe(number),
         "finished_at": _maybe(number),
@@ -181,6 +187,6 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 def _encode_value(value: Any, reader: Callable[[Any], Any]) -> Any:
     if reader in (number, _numbers):  # write an integer as the float that it will be read as
         return reader(value)
-    if isinstance(value, Fault):
+    if isinstance(value, Failure):
         return {"kind": value.kind, "reason": value.reason}
     return dict(value) if isinstance(value, Mapping) else value

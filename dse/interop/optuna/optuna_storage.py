@@ -207,9 +207,9 @@ def _attributes(problem: Problem, trial: Trial) -> dict[str, Any]:
         for name, value in trial.metrics.items()
     }
     attributes |= {_NUMBER: trial.number, _STATE: trial.state.value, _COST: trial.cost_s}
-    if trial.fault is not None:
+    if trial.failure is not None:
         attributes[_REASON] = (
-            trial.fault.reason.encode("utf-8", "replace").decode().replace("\0", "")
+            trial.failure.reason.encode("utf-8", "replace").decode().replace("\0", "")
         )
     return attributes
 

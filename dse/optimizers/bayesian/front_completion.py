@@ -253,11 +253,11 @@ class _Search:
         slacks = problem.slacks(columns, size)
         kept = (slacks >= 0).all(axis=1)
         fine: Mask = np.asarray(kept & np.isfinite(losses).all(axis=1))
-        fine[list(known.faults)] = False
+        fine[list(known.failures)] = False
         undefined: Mask = np.asarray(
             ~np.isfinite(losses).all(axis=1) | np.isnan(slacks).any(axis=1)
         )
-        undefined[list(known.faults)] = True
+        undefined[list(known.failures)] = True
         self._lose(batch, undefined & ~impossible_rows(known, size))
         return losses, fine
 

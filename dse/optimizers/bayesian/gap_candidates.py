@@ -124,5 +124,5 @@ def _modelled_losses(problem: Problem, roles: MeasuredSplit, batch: Batch) -> Fl
     losses = np.zeros((len(batch), len(chosen)))
     for place, objective in enumerate(chosen):
         losses[:, place] = objective.sign * objective.values(columns, len(batch))
-    losses[list(known.faults)] = np.nan
+    losses[list(known.failures)] = np.nan
     return losses

@@ -284,7 +284,7 @@ def _features(
     if not own or not len(probe):
         return {}
     known = problem.known(probe)
-    fine = np.setdiff1d(np.arange(len(probe)), list(known.faults))
+    fine = np.setdiff1d(np.arange(len(probe)), list(known.failures))
     found: dict[str, tuple[bool, float, float]] = {}
     for name in own[:_FEATURES]:
         values = known.columns[name][fine]

@@ -69,7 +69,7 @@ def known_moments(problem: Problem, designs: Sequence[Design]) -> dict[str, Mome
     found: dict[str, Moments] = {}
     for name in sorted((problem.asked - problem.measured) & known.columns.keys()):
         values = np.array(known.columns[name], dtype=float)
-        values[list(known.faults)] = np.nan
+        values[list(known.failures)] = np.nan
         found[name] = values, np.zeros(len(values))
     return found
 

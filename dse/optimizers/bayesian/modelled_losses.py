@@ -72,15 +72,15 @@ class ModelledLosses:
         found = [self._loss(place, columns, size) for place in roles.known]
         found += [limit.slacks(columns, size) for limit in roles.known_limits]
         own = np.column_stack(found) if found else np.zeros((size, 0))
-        own[list(known.faults)] = np.nan
+        own[list(known.failures)] = np.nan
         table = np.full((len(batch), own.shape[1]), np.nan)
         table[rows] = own
         cut = len(roles.known)
         losses, slacks = table[:, :cut], table[:, cut:]
         fine = legal & np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1)
-        fine[rows[list(known.faults)]] = False
+        fine[rows[list(known.failures)]] = False
         lost = legal & ~fine
-        if known.faults:
+        if known.failures:
             lost[rows[impossible_rows(known, size)]] = False
         for place, magnitude in enumerate(self.magnitudes):
             losses[:, place] = magnitude(losses[:, place])

@@ -81,7 +81,7 @@ class RungPrior:
             factor = units.converted(1.0, lower, upper)
             found[metric] = Column(factor * np.asarray(known.columns[rung], dtype=float))
         fine = np.ones(len(batch), dtype=bool)
-        fine[list(known.faults)] = False
+        fine[list(known.failures)] = False
         return {**batch.columns, **found}, fine
 
     def is_used(self, trials: Sequence[Trial]) -> bool:

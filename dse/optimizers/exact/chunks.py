@@ -45,7 +45,7 @@ def search_stretch(
 
 def impossible_rows(known: Metrics, size: int) -> Mask:
     """Return a mask of the designs that an evaluator declares infeasible, (n,)."""
-    rows = [row for row, fault in known.faults.items() if fault.kind == "infeasible"]
+    rows = [row for row, failure in known.failures.items() if failure.kind == "infeasible"]
     mask: Mask = np.zeros(size, dtype=bool)
     mask[rows] = True
     return mask
@@ -59,7 +59,7 @@ def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
 def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Floats, Floats, Mask]:
     columns = {name: Column(values) for name, values in known.columns.items()}
     losses, violations, possible = judge_with_metrics(problem, batch.with_columns(columns))
-    possible[list(known.faults)] = False
+    possible[list(known.failures)] = False
     return losses, violations, possible
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design
 from dse.core.legal_set.decision_diagram import Codes
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.problem import Problem
 from dse.core.values import Ints
 from dse.errors import StudyError
@@ -126,21 +126,21 @@ def pieces_of(problem: Problem, groups: Sequence[SeparableGroup]) -> list[Piece]
 
 
 def _possible(problem: Problem) -> list[Codes]:
-    """Return a random design that evaluates without a fault, as one code array per component.
+    """Return a random design that evaluates without a failure, as one code array per component.
 
     A component is a set of parameters that rules couple; the codes have shape (1, k).
     """
     legal = problem.space.legal
-    faults: Mapping[int, Fault] = {}
+    failures: Mapping[int, Failure] = {}
     for count in _DRAWS:
         batch = legal.sample(count, problem.rng(0))
-        faults = problem.known(batch).faults
-        fine = _without(faults, len(batch))
+        failures = problem.known(batch).failures
+        fine = _without(failures, len(batch))
         if len(fine):
             row = batch.take(fine[:1])
             return [legal.codes(component, row) for component in legal.components]
     raise NothingPossibleError(
-        f"of {_DRAWS[-1]:,} random designs none can exist: {faults[0].reason}",
+        f"of {_DRAWS[-1]:,} random designs none can exist: {failures[0].reason}",
         hint="state the rule that they break as a constraint of the space",
     )
 
@@ -159,8 +159,8 @@ def _piece(problem: Problem, group: SeparableGroup, whole: Sequence[Codes]) -> P
         batch = legal.assemble(list(codes.values()), np.zeros((len(places), 0)))
         known = problem.known(batch)
         columns = {name: Column(values) for name, values in known.columns.items()}
-        fine = _without(known.faults, len(places))
-        lost = known.faults.keys() - np.flatnonzero(impossible_rows(known, len(places))).tolist()
+        fine = _without(known.failures, len(places))
+        lost = known.failures.keys() - np.flatnonzero(impossible_rows(known, len(places))).tolist()
         failed += len(lost)
         if lost and example is None:
             example = batch.design(min(lost))
@@ -191,8 +191,8 @@ def _codes(problem: Problem, group: SeparableGroup, places: Ints) -> dict[int, C
     return codes
 
 
-def _without(faults: Mapping[int, Fault], size: int) -> Ints:
-    """Return the indices of the combinations without a fault."""
+def _without(failures: Mapping[int, Failure], size: int) -> Ints:
+    """Return the indices of the combinations without a failure."""
     fine = np.ones(size, dtype=bool)
-    fine[list(faults)] = False
+    fine[list(failures)] = False
     return np.flatnonzero(fine)

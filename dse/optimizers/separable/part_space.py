@@ -162,7 +162,7 @@ class NotSeparableError(Exception):
 def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
     """Return the parameters and modelled metrics of n designs; NaN in rows of failed designs."""
     known = problem.known(batch)
-    lost = list(known.faults)
+    lost = list(known.failures)
     found: dict[str, Column] = dict(batch.columns)
     for name, values in known.columns.items():
         column = np.array(values, dtype=float)
@@ -238,9 +238,9 @@ def _ranks(component: Component, codes: Codes) -> Array:
 
 
 def _base(problem: Problem) -> Batch:
-    """Return one random design that every model evaluates without a fault."""
+    """Return one random design that every model evaluates without a failure."""
     batch = problem.space.sample(_DRAWS, problem.rng(0, 4))
-    fine = np.setdiff1d(np.arange(len(batch)), list(problem.known(batch).faults))
+    fine = np.setdiff1d(np.arange(len(batch)), list(problem.known(batch).failures))
     if not len(fine):
         raise NotSeparableError(f"of {_DRAWS:,} random designs no model can evaluate one")
     return batch.take(fine[:1])

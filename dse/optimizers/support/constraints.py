@@ -39,7 +39,7 @@ def known_violations(problem: Problem, batch: Batch) -> Floats:
     columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
     slacks = [limit.slacks(columns, len(batch)) for limit in _find_modelled_limits(problem)]
     total = _outside(np.column_stack(slacks)) if slacks else np.zeros(len(batch))
-    total[list(known.faults)] = np.inf
+    total[list(known.failures)] = np.inf
     return total
 
 

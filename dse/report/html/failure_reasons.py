@@ -39,10 +39,10 @@ def list_failure_reasons(problem: Problem, trials: Sequence[Trial]) -> list[Fail
     """
     held = Trials.of(trials)
     found: dict[tuple[str, str], list[int]] = {}
-    for number, fault in zip(held.number.tolist(), held.faults, strict=True):
-        if fault is not None:
-            found.setdefault((fault.kind, fault.reason), []).append(number)
-    sound = held.take(np.array([fault is None for fault in held.faults], dtype=bool))
+    for number, failure in zip(held.number.tolist(), held.failures, strict=True):
+        if failure is not None:
+            found.setdefault((failure.kind, failure.reason), []).append(number)
+    sound = held.take(np.array([failure is None for failure in held.failures], dtype=bool))
     for row in np.flatnonzero(problem.failed(sound)).tolist():
         reason = problem.undefined_words([sound[row]])
         found.setdefault((UNDEFINED, reason), []).append(int(sound.number[row]))

@@ -47,7 +47,7 @@ def trials_columns(
             one trial has a standard error.
     """
     held = Trials.of(trials)
-    faults = held.faults.tolist()
+    failures = held.failures.tolist()
     return {
         "trial": held.number.tolist(),
         "state": [STATES[code].value for code in held.state.tolist()],
@@ -56,8 +56,8 @@ def trials_columns(
             broken_text(problem, broken) or None if broken else None
             for broken in broken_limits(problem, held)
         ],
-        "fault": [fault.kind if fault else None for fault in faults],
-        "reason": [fault.reason if fault else None for fault in faults],
+        "fault": [failure.kind if failure else None for failure in failures],
+        "reason": [failure.reason if failure else None for failure in failures],
         "cost [s]": _finite(held.cost_s),
         "measured": held.measured.tolist(),
         "told": held.told.tolist(),

@@ -105,8 +105,8 @@ def trial_rows(problem: Problem, trials: Sequence[Trial]) -> Iterator[TrialRow]:
             "feasible": feasible,
             "broken": broken,
             "fault": None
-            if trial.fault is None
-            else {"kind": trial.fault.kind, "reason": trial.fault.reason},
+            if trial.failure is None
+            else {"kind": trial.failure.kind, "reason": trial.failure.reason},
             "cost_s": finite(trial.cost_s),
             "measured": trial.measured,
             "told": trial.told,

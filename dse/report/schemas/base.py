@@ -24,4 +24,4 @@ Goal = Literal["minimize", "maximize"]
 State = Literal[
     "pending", "running", "done", "infeasible", "failed", "outside", "screened", "stopped"
 ]
-FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "memory", "lost"]
+FailureKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "memory", "lost"]

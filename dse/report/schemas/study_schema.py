@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dse.report.schemas.base import FaultKind, Shape, State
+from dse.report.schemas.base import FailureKind, Shape, State
 from dse.report.schemas.front_schema import CoverageFacts, FrontRow, GapFacts
 from dse.report.schemas.trials_schema import ObjectiveFacts
 
@@ -65,7 +65,7 @@ class Status(CoverageFacts):
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     gap: GapFacts | None
     """The bound on what the front may still miss; null while it is unknown."""
-    failures: dict[FaultKind, int]
+    failures: dict[FailureKind, int]
     """How many trials have no metrics, by reason."""
     trusted: bool
     """Whether it may be run; an imported study needs `dse studies trust` first."""
@@ -94,7 +94,7 @@ class Ended(CoverageFacts):
     """How many trials were measured, including those of earlier runs."""
     seconds: float | None
     """The total time of all evaluations in seconds."""
-    failures: dict[FaultKind, int]
+    failures: dict[FailureKind, int]
     """How many trials have no metrics, by reason."""
     reference_point: list[float | None] | None
     """The reference point of the hypervolume, in the objectives' order, units and signs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dse.report.schemas.base import Design, FaultKind, Goal, Shape, State
+from dse.report.schemas.base import Design, FailureKind, Goal, Shape, State
 
 
 class ObjectiveFacts(Shape):
@@ -21,7 +21,7 @@ class ObjectiveFacts(Shape):
 class FaultFacts(Shape):
     """Reason why a trial has no metrics."""
 
-    kind: FaultKind
+    kind: FailureKind
     """`infeasible`: the design cannot exist; any other kind: it could not be measured."""
     reason: str
     """The reason as text."""

@@ -94,7 +94,7 @@ def judged_facts(front: JudgedFront | None, number: int) -> JudgedFacts | None:
         "stderr": [finite(error) for error in row.stderr],
         "feasible": row.feasible,
         "alike": list(row.alike),
-        "fault": row.fault,
+        "fault": row.failure,
     }
 
 
@@ -115,7 +115,7 @@ def _table(problem: Problem, trials: Sequence[Trial], front: JudgedFront) -> Jud
             error = row.stderr[place] if row.stderr else None
             cells.append(number_text(values[place], o.unit, spread.get(o.text), o.written))
             cells.append(number_text(test, o.unit, error, o.written))
-        rows.append((*cells, alike_text(row.alike), row.fault or _limit_text(row.feasible)))
+        rows.append((*cells, alike_text(row.alike), row.failure or _limit_text(row.feasible)))
     headings += ["not distinguished from trials", "remark"]
     if not any(row[-1] for row in rows):
         headings, rows = headings[:-1], [row[:-1] for row in rows]
@@ -134,7 +134,7 @@ def alike_text(alike: Sequence[int]) -> str:
 
 def _remarks(front: JudgedFront) -> tuple[str, ...]:
     if not front.is_compared:
-        known = [row for row in front.rows if not row.fault]
+        known = [row for row in front.rows if not row.failure]
         if len(known) < 2:
             return ()
         return ("standard errors are not known for all designs: differences may be noise",)

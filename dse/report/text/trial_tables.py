@@ -81,7 +81,9 @@ def trials_table(
     earlier = max(len(trials) - MAX_ROWS, 0)
     trials = trials[earlier:]
     reasons = [
-        f"{trial.fault.kind}: {trial.fault.reason}" if trial.fault else broken_text(problem, broken)
+        f"{trial.failure.kind}: {trial.failure.reason}"
+        if trial.failure
+        else broken_text(problem, broken)
         for trial, broken in zip(trials, broken_limits(problem, trials), strict=True)
     ]
     results = [

@@ -30,7 +30,7 @@ from dse.core.expressions.syntax import (
     map_nodes,
     rebuilt,
 )
-from dse.core.metric import Fault, Goal, Metric
+from dse.core.metric import Failure, Goal, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem, Source
 from dse.core.values import Value
@@ -269,7 +269,7 @@ class Baselines:
     def __init__(
         self,
         designs: Mapping[str, Design],
-        metrics: Callable[[str], Mapping[str, float] | Fault],
+        metrics: Callable[[str], Mapping[str, float] | Failure],
         *,
         sources: Mapping[str, Source],
         known: Mapping[str, str],
@@ -280,7 +280,7 @@ class Baselines:
         self.awaited: dict[str, Design] = {}
         self._designs = designs
         self._metrics_of = metrics
-        self._metrics: dict[str, Mapping[str, float] | Fault] = {}
+        self._metrics: dict[str, Mapping[str, float] | Failure] = {}
         self._sources = sources
         self._known = known
         self._lists = lists
@@ -321,7 +321,7 @@ class Baselines:
         if name not in self._metrics:
             self._metrics[name] = self._metrics_of(name)
         metrics = self._metrics[name]
-        if isinstance(metrics, Fault):
+        if isinstance(metrics, Failure):
             raise SpecError(f"the baseline {name!r} has no metrics: {metrics.reason}")
         values = {**self._designs[name], **metrics}
         if formula.names & self._sources.keys() <= values.keys():
@@ -379,10 +379,10 @@ def build_baselines(
     """
     chosen = {name: design for name, design in designs.items() if isinstance(name, str)}
 
-    def metrics_of(name: str) -> Mapping[str, float] | Fault:
+    def metrics_of(name: str) -> Mapping[str, float] | Failure:
         got = pipeline.known(Batch.of([chosen[name]]))
         modelled = {metric: float(column[0]) for metric, column in got.columns.items()}
-        return got.faults.get(0) or {**modelled, **measured.get(name, {})}
+        return got.failures.get(0) or {**modelled, **measured.get(name, {})}
 
     return Baselines(chosen, metrics_of, sources=pipeline.sources, known=known, lists=lists)
 

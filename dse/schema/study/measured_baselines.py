@@ -43,7 +43,7 @@ def with_modelled_baselines(plan: Plan) -> Plan:
     measured = dict[str, Mapping[str, float]]()
     for name, design in plan.awaited.items():
         got = plan.pipeline.known(Batch.of([design]))
-        measured[name] = {} if got.faults else {m: float(v[0]) for m, v in got.columns.items()}
+        measured[name] = {} if got.failures else {m: float(v[0]) for m, v in got.columns.items()}
     return _rebuild_plan(plan, measured)
 
 
@@ -68,8 +68,8 @@ def check_baselines(plan: Plan, trials: Sequence[Trial]) -> None:
         StudyError: a baseline could not be measured, or not within the budget.
     """
     for name, design in plan.awaited.items():
-        faults = [t.fault for t in trials if t.design == design and t.fault is not None]
-        why = faults[0].reason if faults else "the budget is used up"
+        failures = [t.failure for t in trials if t.design == design and t.failure is not None]
+        why = failures[0].reason if failures else "the budget is used up"
         raise StudyError(
             f"the baseline {name!r} could not be measured: {why}",
             hint="objectives are relative to it: use another baseline, in a new study",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from dse.core.design import Design
 from dse.core.inspection.fingerprint import outline
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 from dse.core.problem import Problem
 from dse.core.space import DesignSpace
 from dse.errors import DseError, SpecError, SpecErrors
@@ -84,7 +84,7 @@ class Plan:
     executor: PluginSpec
     storage: str | None
     budget: Budget
-    retries: Mapping[FaultKind, int]
+    retries: Mapping[FailureKind, int]
     storage_patience_s: float
     transfer_from: tuple[PriorSpec, ...]
     libraries: Mapping[str, str]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Failure, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse.protocols import (
@@ -104,9 +104,9 @@ class Replicated:
 
     def evaluate(self, batch: Batch) -> Metrics:
         found = [self._replicate(batch, number) for number in range(self._spec.count)]
-        faults: dict[int, Fault] = {}
+        failures: dict[int, Failure] = {}
         for one in reversed(found):
-            faults |= one.faults
+            failures |= one.failures
         columns: dict[str, Floats] = {}
         spread: dict[str, Floats] = {}
         for name in self.evaluator.provides:
@@ -120,7 +120,7 @@ class Replicated:
             for name in columns:
                 reasons = one.undefined.get(_own(name, self.evaluator.provides), {})
                 undefined.setdefault(name, {}).update(reasons)
-        return Metrics(columns=columns, spread=spread, faults=faults, undefined=undefined)
+        return Metrics(columns=columns, spread=spread, failures=failures, undefined=undefined)
 
     def _replicate(self, batch: Batch, number: int) -> Metrics:
         return self.evaluator.evaluate(self._with_number(batch, number))
@@ -150,7 +150,7 @@ def _fill_column(metrics: Metrics, name: str, size: int) -> Floats:
     """
     values = np.asarray(metrics.columns.get(name, np.nan), dtype=np.float64)
     values = np.array(np.broadcast_to(values, (size,)))
-    values[list(metrics.faults)] = np.nan
+    values[list(metrics.failures)] = np.nan
     return values
 
 

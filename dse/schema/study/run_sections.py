@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from dse.core.metric import FaultKind
+from dse.core.metric import FailureKind
 from dse.core.problem import Problem, Source
 from dse.errors import DseError, SpecError, nearest
 from dse.evaluation.bound_evaluator import Bound
@@ -24,9 +24,9 @@ from dse.storage.patience import PATIENCE_S
 from dse.units import units
 
 
-def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
+def retries_of(spec: RetriesSpec) -> Mapping[FailureKind, int]:
     """Return the maximum number of retries for each kind of failure, stated or default."""
-    stated: dict[FaultKind, int | None] = {
+    stated: dict[FailureKind, int | None] = {
         "lost": spec.lost,
         "crashed": spec.crashed,
         "memory": spec.memory,

@@ -85,7 +85,7 @@ class TrialStatistic:
             return self._of_baseline(*self.baseline, trials)
         done = [trial for trial in trials if trial.state is State.DONE]
         if not done:
-            raise StudyError("no trial is done", hint=_first_fault(trials))
+            raise StudyError("no trial is done", hint=_first_failure(trials))
         if self.function == "count":
             return float(_holds(self.parts[0], done).sum())
         if self.function == "spearman":
@@ -96,7 +96,7 @@ class TrialStatistic:
         own = [trial for trial in trials if trial.design == design]
         done = [trial for trial in own if trial.state is State.DONE]
         if not done:
-            why = _first_fault(own) or "the budget has no room for it"
+            why = _first_failure(own) or "the budget has no room for it"
             raise StudyError(f"the baseline {name!r} has no trial: {why}")
         value = float(_values(self.parts[0], done[:1])[0])
         if math.isnan(value):
@@ -161,5 +161,5 @@ def _volume(problem: Problem, trials: Sequence[Trial]) -> float:
     return volume
 
 
-def _first_fault(trials: Sequence[Trial]) -> str:
-    return next((trial.fault.reason for trial in trials if trial.fault is not None), "")
+def _first_failure(trials: Sequence[Trial]) -> str:
+    return next((trial.failure.reason for trial in trials if trial.failure is not None), "")

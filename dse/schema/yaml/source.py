@@ -156,7 +156,7 @@ def parse_yaml(path: Path, text: str) -> SourceDocument:
         for event in _events(path, text):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
-        raise explain_fault(error, text, shown(path)) from error
+        raise explain_failure(error, text, shown(path)) from error
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         where = f"{shown(path)}:{line}"
@@ -289,7 +289,7 @@ class _Builder:
         return SpecError(problem, where=f"{shown(self.path)}:{line}", hint=hint)
 
 
-def explain_fault(error: yaml.MarkedYAMLError, text: str, path: str) -> SpecError:
+def explain_failure(error: yaml.MarkedYAMLError, text: str, path: str) -> SpecError:
     """Return the error for a YAML syntax error: its line, its likely cause and a fix.
 
     Args:
@@ -300,11 +300,11 @@ def explain_fault(error: yaml.MarkedYAMLError, text: str, path: str) -> SpecErro
     lines = text.splitlines() or [""]
     at = min(error.problem_mark.line if error.problem_mark else 0, len(lines) - 1)
     begun = min(error.context_mark.line, at) if error.context_mark else at
-    line, problem, hint = _fault(error, lines, begun, at)
+    line, problem, hint = _failure(error, lines, begun, at)
     return SpecError(problem, where=f"{path}:{line + 1}", hint=hint)
 
 
-def _fault(
+def _failure(
     error: yaml.MarkedYAMLError, lines: list[str], begun: int, at: int
 ) -> tuple[int, str, str]:
     context, problem = error.context or "", error.problem or error.context or ""
@@ -316,7 +316,7 @@ def _fault(
         return begun, "a quote is opened here and never closed", hint
     if "flow" in context:
         return _flow_fault(lines, begun, at)
-    return _block_fault(lines, at, problem)
+    return _block_failure(lines, at, problem)
 
 
 def _flow_fault(lines: list[str], begun: int, at: int) -> tuple[int, str, str]:
@@ -332,7 +332,7 @@ def _flow_fault(lines: list[str], begun: int, at: int) -> tuple[int, str, str]:
     return at, "this is no YAML: a ',' or the closing bracket is missing", hint
 
 
-def _block_fault(lines: list[str], at: int, problem: str) -> tuple[int, str, str]:
+def _block_failure(lines: list[str], at: int, problem: str) -> tuple[int, str, str]:
     """Return line, problem and hint for a syntax error outside of braces and brackets."""
     line, before = lines[at], lines[at - 1] if at else ""
     if found := _UNQUOTED.search(line):

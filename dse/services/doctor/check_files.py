@@ -171,8 +171,8 @@ def _probe_models(problem: Problem, path: Path) -> str:
         A note for the summary; empty if there is nothing to report.
     """
     metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
-    broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
-    absent = next((_GETS.search(fault.reason) for fault in broken), None)
+    broken = [failure for failure in metrics.failures.values() if failure.kind != "infeasible"]
+    absent = next((_GETS.search(failure.reason) for failure in broken), None)
     if absent:  # not a mistake in the study: it may be run on another machine
         return f"; not tried before `{absent[0]}`"
     if broken:
@@ -181,7 +181,7 @@ def _probe_models(problem: Problem, path: Path) -> str:
             f"{broken[0].reason}",
             where=shown(path),
         )
-    impossible = len(metrics.faults)
+    impossible = len(metrics.failures)
     return f"; {impossible} of {_PROBES} random designs are infeasible" if impossible else ""
 
 

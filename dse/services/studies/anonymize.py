@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
 from dse.core.trials import Trials, objects
 from dse.interop.archive.stream import Portable
@@ -102,13 +102,13 @@ class Pseudonyms:
             return {self.value(key): self.value(one) for key, one in value.items()}
         return [self.value(one) for one in value] if isinstance(value, list | tuple) else value
 
-    def fault(self, fault: Fault | None) -> Fault | None:
+    def failure(self, failure: Failure | None) -> Failure | None:
         """Return a trial's failure reason with the names of folders, users and hosts replaced."""
-        return None if fault is None else replace(fault, reason=self.in_output(fault.reason))
+        return None if failure is None else replace(failure, reason=self.in_output(failure.reason))
 
-    def faults(self, trials: Trials) -> Trials:
+    def failures(self, trials: Trials) -> Trials:
         """Return trials with the names in their failure reasons replaced."""
-        return replace(trials, faults=objects([self.fault(one) for one in trials.faults]))
+        return replace(trials, failures=objects([self.failure(one) for one in trials.failures]))
 
     def sheet(self, sheet: Sheet) -> Sheet:
         """Return a table of trials, by column, with the names in its failure reasons replaced."""
@@ -120,15 +120,15 @@ class Pseudonyms:
         return tuple(map(self.noun, events))
 
     def trial(self, trial: Trial) -> Trial:
-        """Return a trial with the names in its fault and design replaced.
+        """Return a trial with the names in its failure and design replaced.
 
         A design value may contain a path, which is replaced as in the specification of the space.
         """
         texts = [value for value in trial.design.values() if isinstance(value, str)]
-        if trial.fault is None and all(self.text(one) == one for one in texts):
+        if trial.failure is None and all(self.text(one) == one for one in texts):
             return trial
         design = Design(self.value(dict(trial.design)))
-        return replace(trial, design=design, fault=self.fault(trial.fault))
+        return replace(trial, design=design, failure=self.failure(trial.failure))
 
     def noun(self, noun: Noun) -> Noun:
         """Return an ask, attempt, report, driver or event with the names in it replaced.
@@ -141,7 +141,7 @@ class Pseudonyms:
                 named = self.text if noun.kind == _CHOICE else self.in_output
                 return replace(noun, text=named(noun.text))
             case Attempt():
-                return replace(noun, fault=self.fault(noun.fault))
+                return replace(noun, failure=self.failure(noun.failure))
             case Driver():
                 provenance = {key: self.in_output(one) for key, one in noun.provenance.items()}
                 host = self.hosts.get(noun.host, noun.host)

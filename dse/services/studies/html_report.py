@@ -44,7 +44,7 @@ def report_of(
         study.name,
         names.text(study.plan.question),
         front,
-        names.faults(finished),
+        names.failures(finished),
         names.events(events),
         study.provenance,
         ReportSections(

@@ -13,7 +13,7 @@ from dse.errors import DseError
 from dse.protocols import Storage
 from dse.report.json.front_json import finite, front_json
 from dse.report.json.gap_json import gap_json, known_gap
-from dse.report.schemas.base import FaultKind, State
+from dse.report.schemas.base import FailureKind, State
 from dse.report.schemas.study_schema import DriverFacts, Ended, Status
 from dse.services.studies.results_json import add_judged
 from dse.storage.trust import has_trust
@@ -106,8 +106,8 @@ def _seconds(trials: Trials) -> float | None:
     return finite(float(trials.cost_s.sum()))
 
 
-def _failures(trials: Trials) -> dict[FaultKind, int]:
-    return dict(Counter(fault.kind for fault in trials.faults if fault is not None))
+def _failures(trials: Trials) -> dict[FailureKind, int]:
+    return dict(Counter(failure.kind for failure in trials.failures if failure is not None))
 
 
 def _driver(one: Driver) -> DriverFacts:

@@ -84,7 +84,7 @@ def exported_to_optuna(
         StorageError: the storage cannot be written, or has such a study.
     """
     study_name = name or study.name
-    finished = study.finished if with_machine else names_of(study).faults(study.finished)
+    finished = study.finished if with_machine else names_of(study).failures(study.finished)
     notes = write_study(study.problem, finished, study_name, url)
     to = mask_url(url) if "://" in url else url
     return _build_export_result(study_name, len(study.trials), to, notes=notes)

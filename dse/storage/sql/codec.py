@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.errors import StorageError
 
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -76,14 +76,14 @@ def numbers_text(numbers: Mapping[str, float]) -> str:
     return canonical({name: float(value) for name, value in numbers.items()})
 
 
-def fault_text(fault: Fault | None) -> str | None:
-    """Return a fault (why a trial failed) as JSON text; ``None`` without a fault."""
-    return None if fault is None else canonical({"kind": fault.kind, "reason": fault.reason})
+def failure_text(failure: Failure | None) -> str | None:
+    """Return a failure (why a trial failed) as JSON text; ``None`` without a failure."""
+    return None if failure is None else canonical({"kind": failure.kind, "reason": failure.reason})
 
 
-def fault_of(text: str | None) -> Fault | None:
-    """Parse the JSON text of a fault; the inverse of :func:`fault_text`."""
-    return None if text is None else Fault(**json.loads(text))
+def failure_of(text: str | None) -> Failure | None:
+    """Parse the JSON text of a failure; the inverse of :func:`failure_text`."""
+    return None if text is None else Failure(**json.loads(text))
 
 
 def _text(value: object, encoder: json.JSONEncoder) -> str:

@@ -29,8 +29,8 @@ from dse.storage.sql.codec import (
     build_damage_error,
     canonical,
     checksum,
-    fault_of,
-    fault_text,
+    failure_of,
+    failure_text,
     numbers_text,
     parse_json,
 )
@@ -39,6 +39,9 @@ from dse.storage.sql.tables import askers, asks, attempts, drivers, events, repo
 from dse.storage.sql.trial_rows import COLUMNS, standing_of
 
 T = TypeVar("T")
+
+_FIELDS = {"fault": "failure"}
+"""Fields of records that are stored in a column of another name."""
 
 Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """Pair of functions that encode a field for the database and decode it."""
@@ -127,7 +130,7 @@ class RowKind(Generic[T]):
         return checksum(*(values[:before] if set(values[before:]) <= {None} else values))
 
     def _encode_column(self, name: str, one: T) -> Any:
-        value = getattr(one, name)
+        value = getattr(one, _FIELDS.get(name, name))
         return self.ways[name][0](value) if name in self.ways else value
 
     def value(self, study: str, row: Sequence[Any]) -> T:
@@ -140,7 +143,10 @@ class RowKind(Generic[T]):
         if kept != self._sum(seq, *values):
             raise build_damage_error(study, f"{self.noun} {seq} is damaged")
         named = dict(zip((*self.columns, *self.late), values, strict=True))
-        converted = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
+        converted = {
+            _FIELDS.get(name, name): self.ways[name][1](one) if name in self.ways else one
+            for name, one in named.items()
+        }
         return self.kind(**converted, **({self.numbered: seq} if self.numbered else {}))
 
 
@@ -166,7 +172,7 @@ ATTEMPTS = RowKind(
     kind=Attempt,
     table=attempts,
     columns=("number", "attempt", "fault", "cost_s"),
-    ways={"fault": (fault_text, fault_of), "cost_s": (float, float)},
+    ways={"fault": (failure_text, failure_of), "cost_s": (float, float)},
     late=("begun_at", "finished_at"),
 )
 REPORTS = RowKind(

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from dse.core.trials import TIMES, Trials, objects
 from dse.core.values import Floats
-from dse.storage.sql.codec import fault_of, fault_text
+from dse.storage.sql.codec import failure_of, failure_text
 from dse.storage.sql.tables import pages
 
 PAGE = 4096
@@ -70,7 +70,7 @@ def pack(trials: Trials) -> bytes:
     file = BytesIO()
     lines = {
         "designs": [_line(held) for held in trials.designs],
-        "faults": [fault_text(fault) or "" for fault in trials.faults],
+        "faults": [failure_text(failure) or "" for failure in trials.failures],
         **{name: [json.dumps(key) for key in getattr(trials, name)] for name in _MAPS},
     }
     plain: dict[str, Any] = {name: getattr(trials, name) for name in (*_PLAIN, *TIMES)}
@@ -86,15 +86,15 @@ def unpack_trials(content: bytes) -> Trials:
     Invalid content raises one of the errors in ``_BAD``.
     """
     with np.load(BytesIO(content), allow_pickle=False) as held:
-        faults = _lines(held["faults"])
-        known = {text: fault_of(text or None) for text in set(faults)}
+        failures = _lines(held["faults"])
+        known = {text: failure_of(text or None) for text in set(failures)}
         plain: dict[str, Any] = {name: held[name] for name in _PLAIN}
         untimed = np.full(len(plain["number"]), np.nan)  # pages of older versions have no times
         plain |= {name: held.get(name, untimed) for name in TIMES}
         maps: dict[str, Any] = {name: _columns(held, name) for name in _MAPS}
         return Trials(
             designs=objects(_lines(held["designs"])),
-            faults=objects([known[text] for text in faults]),
+            failures=objects([known[text] for text in failures]),
             **plain,
             **maps,
         )

@@ -16,7 +16,13 @@ import numpy as np
 from dse.core.trial import Outcome, State, Trial
 from dse.core.trials import STATES, TIMES, Trials, numbers, objects
 from dse.core.values import Floats, Ints
-from dse.storage.sql.codec import build_damage_error, canonical, fault_of, fault_text, numbers_text
+from dse.storage.sql.codec import (
+    build_damage_error,
+    canonical,
+    failure_of,
+    failure_text,
+    numbers_text,
+)
 
 Row = Sequence[Any]
 """Row of the database driver, with the values of the selected columns."""
@@ -74,7 +80,7 @@ class TrialStateRow(NamedTuple):
             outcome.state.value,
             numbers_text(outcome.metrics),
             numbers_text(outcome.spread),
-            fault_text(outcome.fault),
+            failure_text(outcome.failure),
             float(outcome.cost_s),
             int(outcome.measured),
             self.attempts,
@@ -148,7 +154,7 @@ def check_sums(study: str, rows: Sequence[Row]) -> None:
         state,
         metrics,
         spread,
-        fault,
+        failure,
         cost,
         measured,
         tries,
@@ -158,7 +164,7 @@ def check_sums(study: str, rows: Sequence[Row]) -> None:
         kept,
     ) in rows:
         cost_s = cost.hex() if isinstance(cost, float) else cost
-        asked, ended = f"{n} {design} {finished}", f"{state} {metrics} {spread} {fault} {cost_s}"
+        asked, ended = f"{n} {design} {finished}", f"{state} {metrics} {spread} {failure} {cost_s}"
         when = "" if times == _UNTIMED else _times_text(times)
         if crc32(f"{asked} {ended} {measured} {tries} {by} {seq}{when}".encode()) != kept:
             raise build_damage_error(study, f"trial {n} is damaged")
@@ -186,8 +192,8 @@ def _times_text(times: Row) -> str:
 def _sum(one: TrialStateRow, ended: Row, times: Row) -> int:
     """Compute the checksum of a row; :func:`check_sums` must compute the same."""
     when = "" if list(times) == _UNTIMED else _times_text(times)
-    state, metrics, spread, fault, cost_s, measured, tries, by, seq = ended
-    text = f"{one.number} {one.design} {one.told} {state} {metrics} {spread} {fault} "
+    state, metrics, spread, failure, cost_s, measured, tries, by, seq = ended
+    text = f"{one.number} {one.design} {one.told} {state} {metrics} {spread} {failure} "
     return crc32(f"{text}{cost_s.hex()} {measured} {tries} {by} {seq}{when}".encode())
 
 
@@ -222,7 +228,7 @@ def _page(study: str, rows: Sequence[Row]) -> Trials:
 
 def _columns(rows: Sequence[Row]) -> Trials:
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-    faults = {text: fault_of(text) for text in set(columns["fault"])}
+    failures = {text: failure_of(text) for text in set(columns["fault"])}
     found = Trials(
         number=np.array(columns["number"], dtype=np.int64),
         told=np.array(columns["told"], dtype=np.int64),
@@ -234,7 +240,7 @@ def _columns(rows: Sequence[Row]) -> Trials:
         ended=_or_none(columns["finished_seq"]),
         **{name: np.array(columns[name], dtype=np.float64) for name in TIMES},  # None is NaN
         designs=objects(columns["design"]),
-        faults=objects([faults[text] for text in columns["fault"]]),
+        failures=objects([failures[text] for text in columns["fault"]]),
         metrics=_numbers(columns["metrics"]),
         spread=_numbers(columns["spread"]),
     )

@@ -187,10 +187,10 @@ class EncodingEngine(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versio
             "engine_memory": inputs["processors"] * inputs["engines"] * inputs["sram"],
             "macs": inputs["processors"] * inputs["mac_rows"] * inputs["mac_columns"],
         }
-        faults = infeasible(
+        failures = infeasible(
             inputs["finest"] < inputs["coarsest"], lambda _: "the finest grid is the coarsest one"
         )
-        return Metrics(columns=columns, faults=faults)
+        return Metrics(columns=columns, failures=failures)
 
 
 def _size_tables(inputs: Mapping[str, Floats]) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Ints
 from dse.errors import PluginError, nearest
 from dse_evaluators.architectures.cell_graphs import NODES, hash_cells
@@ -31,7 +31,7 @@ _METRICS = (
     Metric("latency", "s", goal="minimize"),
     Metric("parameters", goal="minimize"),
 )
-_MISSING = Fault(kind="infeasible", reason="this network was not trained on the data set")
+_MISSING = Failure(kind="infeasible", reason="this network was not trained on the data set")
 
 
 class GraphNets(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version=""):
@@ -113,5 +113,5 @@ class GraphNets(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="")
         }
         return Metrics(
             columns=columns,
-            faults=dict.fromkeys(np.flatnonzero(missing).tolist(), _MISSING),
+            failures=dict.fromkeys(np.flatnonzero(missing).tolist(), _MISSING),
         )

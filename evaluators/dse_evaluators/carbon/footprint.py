@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.alike import infeasible
 from dse_evaluators.amounts import amount
@@ -134,7 +134,7 @@ class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
             "carbon_per_run": carbon / np.where(runs > 0, runs, 1.0),
             "bottleneck": (parts["operational"] < carbon / 2).astype(np.float64),
         }
-        return Metrics(columns=columns, faults=self._faults(runs, busy))
+        return Metrics(columns=columns, failures=self._failures(runs, busy))
 
     def _work(self, inputs: Mapping[str, Floats]) -> tuple[Floats, Floats]:
         """Return a chip's runs in its lifetime, and the fraction of the lifetime that they take."""
@@ -147,7 +147,7 @@ class Footprint(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
         capacity = amount(f"{part}_capacity", getattr(self, f"{part}_capacity"), "B")
         return capacity * memory_kg_per_byte(getattr(self, part))
 
-    def _faults(self, runs: Floats, busy: Floats) -> dict[int, Fault]:
+    def _failures(self, runs: Floats, busy: Floats) -> dict[int, Failure]:
         over = infeasible(
             np.asarray(busy > 1.0),
             lambda row: (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.amounts import amount
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -128,9 +128,9 @@ class Refresh(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="1"
             "spare_capacity": servers - 1.0,
             "bottleneck": (operational < embodied).astype(np.float64),
         }
-        never = Fault(kind="infeasible", reason="refresh_period must be above 0 years")
+        never = Failure(kind="infeasible", reason="refresh_period must be above 0 years")
         return Metrics(
-            columns=columns, faults=dict.fromkeys(np.flatnonzero(~possible).tolist(), never)
+            columns=columns, failures=dict.fromkeys(np.flatnonzero(~possible).tolist(), never)
         )
 
     def _bought(self, period_yr: Floats) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse.protocols import ModelError, StatesModelErrors, absent_metrics
@@ -138,7 +138,7 @@ class Choices:
         A design with a value that only other combinations take is infeasible.
         """
         part = self.parts[key]
-        wrong: dict[int, Fault] = {}
+        wrong: dict[int, Failure] = {}
         for name, one in part.readings.table.items():
             if name not in union:
                 continue
@@ -149,13 +149,13 @@ class Choices:
             rows = np.flatnonzero(batch.lookup(name, known, 1.0) == 0.0)
             for row in rows.tolist():
                 reason = f"{', '.join(key)}: {name} cannot be {batch[name][row]}"
-                wrong[row] = Fault(kind="infeasible", reason=reason)
+                wrong[row] = Failure(kind="infeasible", reason=reason)
         if not wrong:
             return part.evaluate(batch)
         sound = np.array([row for row in range(len(batch)) if row not in wrong], dtype=np.int64)
         found = [(sound, part.evaluate(batch.take(sound)))] if sound.size else []
         metrics = gather_parts(len(batch), self.metrics, found)
-        return replace(metrics, faults={**metrics.faults, **wrong})
+        return replace(metrics, failures={**metrics.failures, **wrong})
 
 
 def _values(one: Reading) -> Collection[Value]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError
 from dse.protocols import CalibrationResult
@@ -16,7 +16,7 @@ from dse_evaluators.clusters.algorithms import ALGORITHMS
 from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, compute_link_share
 from dse_evaluators.clusters.fabrics import MeasuredFabric
 from dse_evaluators.clusters.own_system import SystemOption, system_edition, system_from
-from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.rules import Rule, find_rule_failures
 from dse_evaluators.clusters.systems import SYSTEMS, System
 from dse_evaluators.clusters.topology import ranks_inside, spread
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -184,9 +184,9 @@ class CollectiveTime(
             np.full_like(ranks, 2.0),
         )
         everyone = np.ones(len(size), dtype=bool)
-        faults: dict[int, Fault] = {
-            **find_rule_faults(pairs, everyone),
-            **find_rule_faults(nobody, everyone),
+        failures: dict[int, Failure] = {
+            **find_rule_failures(pairs, everyone),
+            **find_rule_failures(nobody, everyone),
         }
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(total_s > 0, size / total_s, 0.0)
@@ -200,7 +200,7 @@ class CollectiveTime(
                 "bottleneck": np.argmax(parts, axis=0).astype(np.float64),
                 "extrapolated": self._flag_unmeasured_rows(kinds, size, ranks, nodes),
             },
-            faults=faults,
+            failures=failures,
         )
 
     def _flag_unmeasured_rows(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Mask
 
 
@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     needs: Floats
 
 
-def find_rule_faults(rule: Rule, among: Mask) -> dict[int, Fault]:
+def find_rule_failures(rule: Rule, among: Mask) -> dict[int, Failure]:
     """Return, by design, the reason of infeasibility where a constraint is violated.
 
     Only designs in the mask ``among`` are checked.
@@ -28,11 +28,11 @@ def find_rule_faults(rule: Rule, among: Mask) -> dict[int, Fault]:
     rows = np.flatnonzero(rule.broken & among)
     # Both numbers in one complex number, so that one sort finds equal pairs.
     alike, place = np.unique(rule.has[rows] + 1j * rule.needs[rows], return_inverse=True)
-    faults = [
-        Fault(
+    failures = [
+        Failure(
             kind="infeasible",
             reason=rule.reason.format(has=pair.real, needs=pair.imag, short=pair.real - pair.imag),
         )
         for pair in alike.tolist()
     ]
-    return dict(zip(rows.tolist(), map(faults.__getitem__, place.tolist()), strict=True))
+    return dict(zip(rows.tolist(), map(failures.__getitem__, place.tolist()), strict=True))

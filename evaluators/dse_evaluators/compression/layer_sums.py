@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats
 from dse.errors import DseError
 from dse_evaluators.compression.layer_recipes import LayerGroup
@@ -18,7 +18,7 @@ LayerQuantities = Callable[[str, str], tuple[float, float]]
 
 def sum_layers(
     parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities
-) -> tuple[Floats, dict[int, Fault]]:
+) -> tuple[Floats, dict[int, Failure]]:
     """Sum two quantities over a model's layers in n designs, (2, n); return the failures, too.
 
     Each distinct recipe of a layer is evaluated once, for all designs that have it. If the
@@ -26,12 +26,12 @@ def sum_layers(
     row.
     """
     total = np.zeros((2, len(batch)))
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     for part in parts:
         part.check_lengths(tuple(batch.names))
         for place in range(len(part.layers)):
-            total += _of_layer(part, place, batch, evaluate, faults)
-    return total, faults
+            total += _of_layer(part, place, batch, evaluate, failures)
+    return total, failures
 
 
 def layer_columns(parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuantities) -> Floats:
@@ -39,9 +39,9 @@ def layer_columns(parts: Sequence[LayerGroup], batch: Batch, evaluate: LayerQuan
     found = []
     for part in parts:
         for place in range(len(part.layers)):
-            faults: dict[int, Fault] = {}
-            own = _of_layer(part, place, batch, evaluate, faults)[0]
-            own[list(faults)] = np.nan
+            failures: dict[int, Failure] = {}
+            own = _of_layer(part, place, batch, evaluate, failures)[0]
+            own[list(failures)] = np.nan
             found.append(own)
     return np.column_stack(found)
 
@@ -60,18 +60,22 @@ def parameters_of_layers(parts: Sequence[LayerGroup]) -> tuple[frozenset[str], .
 
 
 def _of_layer(
-    part: LayerGroup, place: int, batch: Batch, evaluate: LayerQuantities, faults: dict[int, Fault]
+    part: LayerGroup,
+    place: int,
+    batch: Batch,
+    evaluate: LayerQuantities,
+    failures: dict[int, Failure],
 ) -> Floats:
     """Return one layer's quantities in each design, (2, n); add failures to ``faults``."""
     own = {f"{name}[{place}]" for name in part.template.names} | set(part.template.names)
     among = batch.distinct(frozenset(own & batch.names))
     found = np.zeros((2, len(among.rows)))
-    wrong: dict[int, Fault] = {}
+    wrong: dict[int, Failure] = {}
     for number, row in enumerate(among.rows.tolist()):
         try:
             text = part.template.fill(batch.row(row), place)
             found[:, number] = evaluate(part.layers[place], text)
         except DseError as error:
-            wrong[number] = Fault(kind="raised", reason=str(error))
-    faults |= among.spread_rows(wrong)
+            wrong[number] = Failure(kind="raised", reason=str(error))
+    failures |= among.spread_rows(wrong)
     return np.asarray(among.spread(found))

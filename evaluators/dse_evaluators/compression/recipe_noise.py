@@ -100,10 +100,10 @@ class Noise:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return each design's mean weight error, and the designs that fail."""
-        sums, faults = sum_layers(self._recipes.parts, batch, self._noise)
+        sums, failures = sum_layers(self._recipes.parts, batch, self._noise)
         noise = sums[0] / sums[1].clip(min=1)
         decibels = -10 * np.log10(noise.clip(min=_LEAST))
-        return Metrics(columns={"noise": noise, "sqnr_db": decibels}, faults=faults)
+        return Metrics(columns={"noise": noise, "sqnr_db": decibels}, failures=failures)
 
     def trained_weights(self) -> Mapping[str, str]:
         """Return the hash of the model's weights, if this machine trains them."""

@@ -80,11 +80,11 @@ class Size:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Return each design's size and bits per weight, and the designs that fail."""
-        bits, faults = sum_layers(self._recipes.parts, batch, self._bits)
+        bits, failures = sum_layers(self._recipes.parts, batch, self._bits)
         total = bits[0] + model_layers.rest(self._model).total
         count = model_layers.count(self._model)
         return Metrics(
-            columns={"size": total / 8, "bits_per_weight": bits[1] / count}, faults=faults
+            columns={"size": total / 8, "bits_per_weight": bits[1] / count}, failures=failures
         )
 
     def _bits(self, layer: str, recipe: str) -> tuple[float, float]:

@@ -160,10 +160,10 @@ class EarlyExitDvfs(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
             "missed": (part * late).sum(axis=(1, 2)),
             "predicted_depth": (part * (steps + 1)[:, None]).sum(axis=(1, 2)),
         }
-        faults = infeasible(
+        failures = infeasible(
             inputs["lowest_voltage"] > top, lambda _: "the lowest voltage is above the highest"
         )
-        return Metrics(columns=columns, faults=faults)
+        return Metrics(columns=columns, failures=failures)
 
     def _look_up_stops(self, policy: float, threshold: float, quantile: float) -> Stops:
         key = (policy, threshold, quantile)

@@ -141,7 +141,7 @@ class Microcontroller(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versi
         total = (passes * macs).sum(axis=1)
         cycles = latency_s * inputs["clock"]
         memory = inputs["memory"]
-        faults = infeasible(
+        failures = infeasible(
             need > memory,
             lambda row: f"it needs {need[row]:.0f} B of the {memory[row]:.0f} B of memory",
         ) | infeasible(trains & (size < 2), lambda _: "training in int8 is not modelled")
@@ -157,7 +157,7 @@ class Microcontroller(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, versi
                 "memory_need": need,
                 "simd_speedup": 1 / vector,
             },
-            faults=faults,
+            failures=failures,
         )
 
 

@@ -172,11 +172,11 @@ class Mission(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
             "compute_energy": compute_j,
             "other_energy": other_j,
         }
-        faults = infeasible(
+        failures = infeasible(
             grounded,
             lambda row: f"it cannot hover: its thrust is {lift[row]:.3g} of its weight",
         )
-        return Metrics(columns=columns, faults=faults)
+        return Metrics(columns=columns, failures=failures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

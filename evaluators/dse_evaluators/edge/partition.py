@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Ints, Value
 from dse.errors import DseError, EvaluationError, SpecError
 from dse_evaluators.accelerators.devices.gpu_layers import kernels_in_order
@@ -196,13 +196,13 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
     def _evaluate_group(self, batch: Batch, words: tuple[str, ...]) -> Metrics:
         costs = self._look_up_costs(words)
         if isinstance(costs, str):
-            return Metrics(columns={}, faults=infeasible_rows([costs] * len(batch)))
+            return Metrics(columns={}, failures=infeasible_rows([costs] * len(batch)))
         cut, bandwidth, round_trip = (self._readings.column(name, batch) for name in _NUMBERS)
         last = len(costs.sent_bytes) - 1
         beyond = cut > last
         place = np.where(beyond, last, cut).astype(np.int64)
-        faults = {
-            int(row): Fault(
+        failures = {
+            int(row): Failure(
                 kind="infeasible",
                 reason=f"cut {cut[row]:.0f} is beyond the last of {self._workload.label}, {last}",
             )
@@ -213,7 +213,7 @@ class Partition(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="1
         reason = "the device alone is faster than the round trip and the server, at any bandwidth"
         return Metrics(
             columns=columns,
-            faults=faults,
+            failures=failures,
             undefined={"threshold_bandwidth": dict.fromkeys(undefined, reason)},
         )
 

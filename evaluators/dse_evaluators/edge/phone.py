@@ -155,7 +155,7 @@ class Phone(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
                 "memory_need": need_b,
                 "bottleneck": (compute_s > memory_s).astype(float),
             },
-            faults=infeasible(
+            failures=infeasible(
                 need_b > memory_b,
                 lambda row: f"it needs {need_b[row]:.3g} B of the {memory_b[row]:.3g} B of memory",
             ),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Floats
 
 _SHOWN = 200
@@ -26,7 +26,7 @@ class MetricValue:
     why: str = ""
 
 
-Answer = Mapping[str, MetricValue] | Fault
+Answer = Mapping[str, MetricValue] | Failure
 """Values of all declared metrics of one design, or the fault of a failed evaluation."""
 
 
@@ -48,15 +48,15 @@ def readings(
             found[name] = _without(f"the metric {name!r} is missing; there is {has[:_SHOWN]}")
             continue
         reading = _reading(name, given[name])
-        if isinstance(reading, Fault):
+        if isinstance(reading, Failure):
             return reading
         found[name] = reading
     return found
 
 
-def invalid(reason: str) -> Fault:
+def invalid(reason: str) -> Failure:
     """Return the failure of kind ``invalid``, for user code that returned no valid metrics."""
-    return Fault(kind="invalid", reason=reason)
+    return Failure(kind="invalid", reason=reason)
 
 
 def shown(value: object) -> str:
@@ -75,17 +75,17 @@ def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
 
     Values of failed designs and unknown standard errors are NaN.
     """
-    faults = {row: answer for row, answer in enumerate(answers) if isinstance(answer, Fault)}
+    failures = {row: answer for row, answer in enumerate(answers) if isinstance(answer, Failure)}
     spread = {name: _column(answers, name, "spread") for name in names}
     return Metrics(
         columns={name: _column(answers, name, "value") for name in names},
         spread={name: column for name, column in spread.items() if not np.isnan(column).all()},
-        faults=faults,
+        failures=failures,
         undefined={
             name: {
                 row: answer[name].why
                 for row, answer in enumerate(answers)
-                if not isinstance(answer, Fault) and answer[name].why
+                if not isinstance(answer, Failure) and answer[name].why
             }
             for name in names
         },
@@ -98,11 +98,11 @@ def _without(why: str) -> MetricValue:
 
 
 def _column(answers: Sequence[Answer], name: str, what: str) -> Floats:
-    values = [None if isinstance(a, Fault) else getattr(a[name], what) for a in answers]
+    values = [None if isinstance(a, Failure) else getattr(a[name], what) for a in answers]
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _reading(name: str, given: Any) -> MetricValue | Fault:
+def _reading(name: str, given: Any) -> MetricValue | Failure:
     if isinstance(given, Mapping) and "value" not in given:
         return invalid(f"{name} is {shown(given)}, which has no 'value'")
     value, spread = given, None
@@ -113,16 +113,16 @@ def _reading(name: str, given: Any) -> MetricValue | Fault:
     if value is None:
         return _without(f"{name} is {shown(value)}, which is no number")
     number = _number(name, value)
-    if isinstance(number, Fault):
+    if isinstance(number, Failure):
         return number
     if not math.isfinite(number):
         return _without(f"{name} is {shown(value)}, which is not finite")
     return MetricValue(value=number) if spread is None else _spread_out(name, number, spread)
 
 
-def _spread_out(name: str, value: float, spread: Any) -> MetricValue | Fault:
+def _spread_out(name: str, value: float, spread: Any) -> MetricValue | Failure:
     error = _number(f"the spread of {name}", spread)
-    if isinstance(error, Fault):
+    if isinstance(error, Failure):
         return error
     if not math.isfinite(error):
         return invalid(f"the spread of {name} is {shown(spread)}, which is not finite")
@@ -131,7 +131,7 @@ def _spread_out(name: str, value: float, spread: Any) -> MetricValue | Fault:
     return MetricValue(value=value, spread=error)
 
 
-def _number(name: str, given: Any) -> float | Fault:
+def _number(name: str, given: Any) -> float | Failure:
     if getattr(given, "ndim", None) == 0 and hasattr(given, "item"):
         given = given.item()  # a scalar of numpy or torch
     if isinstance(given, bool) or not isinstance(given, Real):

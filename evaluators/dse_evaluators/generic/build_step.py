@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dse.core.design import base
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse.resources.asset import cache_folder
@@ -48,7 +48,7 @@ class BuildStep:
     sources: tuple[str, ...]
     timeout_s: float
 
-    def build(self, design: Mapping[str, Value], warden: Warden) -> Path | Fault:
+    def build(self, design: Mapping[str, Value], warden: Warden) -> Path | Failure:
         """Return the folder of a design's build, or the reason if the build failed.
 
         Processes that need the same build at the same time wait for one of them.
@@ -62,11 +62,11 @@ class BuildStep:
                     return folder
                 return self._build_in(folder, words, chosen, warden)
         except OSError as error:
-            return Fault(kind="raised", reason=f"the build cannot be run: {error}")
+            return Failure(kind="raised", reason=f"the build cannot be run: {error}")
 
     def _build_in(
         self, folder: Path, words: Sequence[str], chosen: Mapping[str, Value], warden: Warden
-    ) -> Path | Fault:
+    ) -> Path | Failure:
         """Build in an empty folder, and mark it as finished.
 
         Raises:
@@ -80,10 +80,10 @@ class BuildStep:
             env={**self.program.env, FOLDER: str(folder)},
         )
         ended = run(program, _text_of(chosen), timeout_s=self.timeout_s, warden=warden)
-        fault = _build_fault(ended, self.timeout_s)
-        if fault is not None:
+        failure = _build_fault(ended, self.timeout_s)
+        if failure is not None:
             shutil.rmtree(folder, ignore_errors=True)
-            return fault
+            return failure
         (folder / _DONE).touch()
         return folder
 
@@ -254,15 +254,15 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _build_fault(ended: ProcessResult, timeout_s: float) -> Fault | None:
+def _build_fault(ended: ProcessResult, timeout_s: float) -> Failure | None:
     lines = (ended.stderr.strip() or ended.stdout.strip())[-_LAST_LINES:]
     note = f": {lines}" if lines else ", with nothing printed"
     if ended.timed_out:
-        return Fault(kind="timeout", reason=f"the build ran for more than {timeout_s:g} s{note}")
+        return Failure(kind="timeout", reason=f"the build ran for more than {timeout_s:g} s{note}")
     if ended.status < 0:
         reason = f"the build was killed by signal {-ended.status}{note}"
-        return Fault(kind="lost", reason=reason)
+        return Failure(kind="lost", reason=reason)
     if ended.status > 0:
         reason = f"the build failed with exit status {ended.status}{note}"
-        return Fault(kind="raised", reason=reason)
+        return Failure(kind="raised", reason=reason)
     return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from dse.core.batch import Batch
 from dse.core.design import base, nest_members
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, SpecError, nearest
 from dse.evaluation.checkpoints import CurrentTrial, current_trial
@@ -179,7 +179,7 @@ class Command:
         }
         text = json.dumps(nest_members(given), allow_nan=False).encode()
         folder = self._build.build(given, warden) if self._build else None
-        if isinstance(folder, Fault):
+        if isinstance(folder, Failure):
             return folder
         program = replace(self._program, run=fill_in(self._program.run, given, self._names))
         built = {} if folder is None else {FOLDER: str(folder)}
@@ -188,7 +188,7 @@ class Command:
             with _trial_variables(repeat) as variables:
                 seed = {"DSE_SEED": _seed_of(text, repeat)}
                 answer = self._run(_with(program, {**variables, **seed, **built}), text, warden)
-            if isinstance(answer, Fault):
+            if isinstance(answer, Failure):
                 return answer
             answers.append(answer)
         return {name: _middle([answer[name] for answer in answers]) for name in self.provides}
@@ -199,9 +199,9 @@ class Command:
             ended = run(program, given, timeout_s=self._timeout_s, warden=warden, on_line=_heard)
         except OSError as error:
             reason = f"{program.run[0]!r} cannot be run: {error}"
-            return Fault(kind="raised", reason=reason)
-        fault = _failure(ended, self._timeout_s, short=count_memory_kills() > before)
-        return printed_answer(ended.stdout, tuple(self.provides)) if fault is None else fault
+            return Failure(kind="raised", reason=reason)
+        failure = _failure(ended, self._timeout_s, short=count_memory_kills() > before)
+        return printed_answer(ended.stdout, tuple(self.provides)) if failure is None else failure
 
 
 @contextmanager
@@ -275,7 +275,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | None:
+def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Failure | None:
     """Return the fault of a failed run, with the end of its stderr; ``None`` if it succeeded.
 
     The fault of a run killed by an external signal is ``lost``: it gives no information on the
@@ -289,14 +289,14 @@ def _failure(ended: ProcessResult, timeout_s: float, *, short: bool) -> Fault | 
     words = ended.stderr.strip()[-_LAST_WORDS:]
     stderr_note = f": {words}" if words else ", with nothing on stderr"
     if ended.timed_out:
-        return Fault(kind="timeout", reason=f"ran for more than {timeout_s:g} s{stderr_note}")
+        return Failure(kind="timeout", reason=f"ran for more than {timeout_s:g} s{stderr_note}")
     number = -ended.status if ended.status < 0 else forwarded_signal(ended.status)
     if number:
         status = f"exit status {ended.status}: a process of it was " if ended.status > 0 else ""
         death = f"{status}killed by {describe_death(number, short=short)}"
-        return Fault(kind=kind_of_death(number, short=short), reason=f"{death}{stderr_note}")
+        return Failure(kind=kind_of_death(number, short=short), reason=f"{death}{stderr_note}")
     if ended.status > 0:
-        return Fault(kind="raised", reason=f"exit status {ended.status}{stderr_note}")
+        return Failure(kind="raised", reason=f"exit status {ended.status}{stderr_note}")
     return None
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse_evaluators.generic.answer import Answer, invalid, readings, shown
 
 _BOM = "\ufeff"
@@ -46,7 +46,7 @@ def printed_answer(stdout: str, names: Sequence[str]) -> Answer:
     why = printed.get("infeasible", False)
     if why is not False and why is not None:
         reason = why if isinstance(why, str) and why else f"the program says {shown(why)}"
-        return Fault(kind="infeasible", reason=reason)
+        return Failure(kind="infeasible", reason=reason)
     return readings(printed, names)
 
 

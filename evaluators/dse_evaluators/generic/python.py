@@ -13,7 +13,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.design import base, nest_members
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Array, Floats, Ints
 from dse.errors import EvaluationError, InfeasibleError, PluginError, nearest
 from dse.protocols import EVERYTHING
@@ -141,9 +141,9 @@ class Python:
         try:
             returned = function(**nest_members(design))
         except InfeasibleError as error:
-            return Fault(kind="infeasible", reason=error.problem)
+            return Failure(kind="infeasible", reason=error.problem)
         except Exception as error:  # noqa: BLE001 - any exception fails this design only
-            return Fault(kind="raised", reason=f"{type(error).__name__}: {error}")
+            return Failure(kind="raised", reason=f"{type(error).__name__}: {error}")
         return readings(returned, tuple(self.provides))
 
     def _in_columns(self, function: Function, batch: Batch) -> Metrics:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Floats, Ints
 from dse.errors import PluginError
 from dse_evaluators.generic.options import kind_of, metrics_of, texts_of, units_of
 from dse_evaluators.generic.table_file import TableFile, read_table
 
-_MISSING = Fault(kind="infeasible", reason="not in the table")
+_MISSING = Failure(kind="infeasible", reason="not in the table")
 
 Key = float | str | None  # None: the parameter is absent
 
@@ -84,7 +84,7 @@ class Table:
                 for name, column in spread.items()
                 if not np.isnan(column).all()
             },
-            faults=dict.fromkeys(np.flatnonzero(missing).tolist(), _MISSING),
+            failures=dict.fromkeys(np.flatnonzero(missing).tolist(), _MISSING),
         )
 
 

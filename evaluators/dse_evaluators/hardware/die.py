@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse.errors import SpecError
 from dse_evaluators.alike import infeasible
@@ -120,7 +120,7 @@ class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
             "packaging_embodied": package_kg,
             "extrapolated": extrapolated,
         }
-        return Metrics(columns=columns, faults=_faults(area, possible, dies, self.wafer_mm))
+        return Metrics(columns=columns, failures=_failures(area, possible, dies, self.wafer_mm))
 
     def _of_nodes(self, node_nm: Floats) -> tuple[Floats, Floats, Floats]:
         """Return wafer price, emissions per mm2 and whether either is extrapolated, each (n,)."""
@@ -139,7 +139,7 @@ class Die(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
         return price, carbon, float(off)
 
 
-def _faults(area: Floats, possible: Mask, dies: Floats, wafer_mm: float) -> dict[int, Fault]:
+def _failures(area: Floats, possible: Mask, dies: Floats, wafer_mm: float) -> dict[int, Failure]:
     whole = f"fits on a wafer of {wafer_mm:g} mm"
     broken = infeasible(dies < 1, lambda row: f"no die of {area[row]:.6g} mm2 {whole}")
     return broken | infeasible(~possible, lambda _: "the area of a die must be above 0 mm2")

@@ -47,37 +47,37 @@ DESIGN_DOLLARS: Mapping[float, float] = {
 }
 
 
-def poisson(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one signature for all laws
+def poisson(failures: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one signature for all laws
     """Return the yield (share of good dies) for independently distributed defects.
 
     ``faults`` is the mean number of defects per die.
     """
-    return np.exp(-faults)
+    return np.exp(-failures)
 
 
-def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
+def murphy(failures: Floats, clusters: float) -> Floats:  # noqa: ARG001
     """Return the yield (share of good dies) for a triangular distribution of defect density.
 
     Source: B. Murphy, Proc. IEEE 1964.
     """
-    some = np.where(faults > 0, faults, 1.0)
-    return np.where(faults > 0, (-np.expm1(-some) / some) ** 2, 1.0)
+    some = np.where(failures > 0, failures, 1.0)
+    return np.where(failures > 0, (-np.expm1(-some) / some) ** 2, 1.0)
 
 
-def negative_binomial(faults: Floats, clusters: float) -> Floats:
+def negative_binomial(failures: Floats, clusters: float) -> Floats:
     """Return the yield (share of good dies) for clustered defects.
 
     Source: C. Stapper, IBM J. Research and Development 1983.
     """
-    return (1.0 + faults / clusters) ** -clusters
+    return (1.0 + failures / clusters) ** -clusters
 
 
-def seeds(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
+def seeds(failures: Floats, clusters: float) -> Floats:  # noqa: ARG001
     """Return the yield (share of good dies) for an exponential distribution of defect density.
 
     Source: R. Seeds, IEEE Int. Electron Devices Meeting 1967.
     """
-    return 1.0 / (1.0 + faults)
+    return 1.0 / (1.0 + failures)
 
 
 YIELDS: Mapping[str, Callable[[Floats, float], Floats]] = {

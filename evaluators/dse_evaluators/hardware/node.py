@@ -8,7 +8,7 @@ from math import inf, nan
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.accelerators.technology import NOMINAL_V
 from dse_evaluators.alike import infeasible
@@ -115,7 +115,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
             "design_cost": table["design"],
             "extrapolated": table["extrapolated"],
         }
-        return Metrics(columns=columns, faults=_faults(clock, fastest, voltage))
+        return Metrics(columns=columns, failures=_failures(clock, fastest, voltage))
 
     def _clock(self, batch: Batch, fastest: Floats) -> Floats:
         """Return the clock in Hz: ``clock``, or else ``clock_share`` of the fastest clock."""
@@ -146,7 +146,7 @@ class NodeFactors(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
         }
 
 
-def _faults(clock: Floats, fastest: Floats, voltage: Floats) -> dict[int, Fault]:
+def _failures(clock: Floats, fastest: Floats, voltage: Floats) -> dict[int, Failure]:
     """Return a fault for each design whose voltage is too low to switch, or for its clock."""
     off = ~(clock > 0.0) | (clock > fastest * _ROUNDING)
     return infeasible(off, lambda row: _reason(clock[row], fastest[row], voltage[row]))

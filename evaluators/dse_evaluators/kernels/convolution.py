@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.kernels.gpus import GPUS, GpuSpec
@@ -131,7 +131,7 @@ class Convolution(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="
                     for text, count, sms in distinct
                 ]
                 run.add(shape, counted, place, times, resources)
-        return Metrics(columns=_columns(run, resources, self._base), faults=_faults(batch))
+        return Metrics(columns=_columns(run, resources, self._base), failures=_failures(batch))
 
 
 def _columns(run: Im2colTotals, resources: Resources, base: GpuSpec) -> dict[str, Floats]:
@@ -160,12 +160,12 @@ def _cost(resources: Resources, base: GpuSpec) -> Floats:
     )
 
 
-def _faults(batch: Batch) -> dict[int, Fault]:
+def _failures(batch: Batch) -> dict[int, Failure]:
     """Return the fault of each design whose tile exceeds a thread block's shared memory."""
     texts = batch["tile"].tolist()
     needs = {text: tile_of(text).shared_bytes for text in dict.fromkeys(texts)}
     return {
-        row: Fault(
+        row: Failure(
             kind="infeasible",
             reason=f"a tile of {text} needs {needs[text] / 2**10:g} KiB of shared memory, has "
             f"{SHARED_BYTES / 2**10:g} KiB: {(needs[text] - SHARED_BYTES) / 2**10:g} KiB short",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Ints, Mask
 from dse_evaluators.accelerators.devices.calibrations import calibration_of
 from dse_evaluators.accelerators.devices.devices import device_of
@@ -162,7 +162,7 @@ class MixedGemm(
                 "traffic": total,
                 **traffic,
             },
-            faults=_faults(matrix, kernels, total, devices),
+            failures=_failures(matrix, kernels, total, devices),
         )
 
 
@@ -225,9 +225,9 @@ def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[
     return narrow.total_s, dense.total_s
 
 
-def _faults(
+def _failures(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
-) -> dict[int, Fault]:
+) -> dict[int, Failure]:
     """Return a fault for each design that the kernel does not support or that lacks memory."""
 
     def wrong(row: int) -> str | None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Mask
 from dse_evaluators.alike import infeasible
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -101,7 +101,7 @@ class ParadnnFc(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version="
                     (self.mode == "fitted") & _outside(network, platform), 1.0, 0.0
                 ),
             },
-            faults=_faults(memory, platform.worker_bytes),
+            failures=_failures(memory, platform.worker_bytes),
         )
 
 
@@ -187,7 +187,7 @@ def _outside(network: _Network, platform: Platform) -> Mask:
     )
 
 
-def _faults(memory: Floats, worker_bytes: float) -> dict[int, Fault]:
+def _failures(memory: Floats, worker_bytes: float) -> dict[int, Failure]:
     return infeasible(
         np.asarray(memory > worker_bytes),
         lambda row: (

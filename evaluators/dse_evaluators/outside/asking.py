@@ -7,7 +7,7 @@ from typing import Any
 
 from dse.core.batch import Batch
 from dse.core.design import nest_members
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Value
 from dse.errors import InfeasibleError
 from dse_evaluators.generic.answer import Answer, columns_of
@@ -36,7 +36,7 @@ def evaluate_designs(
         try:
             request = shown(design)
         except InfeasibleError as error:
-            return Fault(kind="infeasible", reason=error.problem)
+            return Failure(kind="infeasible", reason=error.problem)
         return service.answer(nest_members(request), names)
 
     return columns_of([answer(batch.row(row)) for row in range(len(batch))], names)

@@ -134,7 +134,7 @@ class ScaleSim:
         columns["latency"] = columns["cycles"] / np.array(clock, dtype=np.float64)
         for total, parts in (("sram_accesses", _WORDS), ("dram_traffic", _BYTES)):
             columns[total] = sum((columns[part] for part in parts), np.zeros(len(batch)))
-        return Metrics(columns=columns, faults=simulated.faults)
+        return Metrics(columns=columns, failures=simulated.failures)
 
     def _shown(self, design: Mapping[str, Value]) -> Mapping[str, Any]:
         knobs = self._knobs.of(design)

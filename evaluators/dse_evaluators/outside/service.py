@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.errors import EvaluationError
 from dse.evaluation.process_exit import describe_death, kind_of_death
 from dse_evaluators.generic.answer import Answer, invalid, readings, shown
@@ -67,10 +67,10 @@ class ExternalService:
             reply = self._exchange(request, self._ready(), self._limits.design_s)
         except EvaluationError as error:
             self.close()
-            return Fault(kind="raised", reason=error.problem)
+            return Failure(kind="raised", reason=error.problem)
         except _Broken as broken:
             self.close()
-            return broken.fault
+            return broken.failure
         except BaseException:
             self.close()  # an interrupted exchange may have left half a line in a pipe
             raise
@@ -101,7 +101,7 @@ class ExternalService:
         try:
             reply = self._exchange({"options": self._options}, running, self._limits.start_s)
         except _Broken as broken:
-            raise EvaluationError(f"while it started: {broken.fault.reason}") from broken
+            raise EvaluationError(f"while it started: {broken.failure.reason}") from broken
         _check_ready(reply, self._wanted)
         return running
 
@@ -119,8 +119,8 @@ class ExternalService:
             reply = json.loads(answer, parse_constant=_refuse_constant)
         except TimedOut:
             words = _last_words(running)
-            fault = Fault(kind="timeout", reason=f"took more than {timeout_s:g} s{words}")
-            raise _Broken(fault) from None
+            failure = Failure(kind="timeout", reason=f"took more than {timeout_s:g} s{words}")
+            raise _Broken(failure) from None
         except ProcessExitError as end:
             raise _Broken(_crash(end.status, _last_words(running))) from None
         except (ValueError, RecursionError) as error:
@@ -134,9 +134,9 @@ class ExternalService:
 class _Broken(Exception):  # noqa: N818 - it is the program that is
     """Raised if the worker program failed and must be restarted before the next request."""
 
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.reason)
-        self.fault = fault
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
 
 
 def _last_words(running: Running) -> str:
@@ -157,19 +157,19 @@ def _check_ready(reply: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
 
 def _answer(reply: Mapping[str, Any], names: Sequence[str]) -> Answer:
     if "infeasible" in reply:
-        return Fault(kind="infeasible", reason=str(reply["infeasible"]))
+        return Failure(kind="infeasible", reason=str(reply["infeasible"]))
     if "failed" in reply:
-        return Fault(kind="raised", reason=str(reply["failed"]))
+        return Failure(kind="raised", reason=str(reply["failed"]))
     return readings(reply.get("metrics"), names)
 
 
-def _crash(status: int | None, words: str) -> Fault:
+def _crash(status: int | None, words: str) -> Failure:
     """Return the fault of a program that exited; one killed from outside may be tried again."""
     if status is not None and status < 0:
         reason = f"was killed by {describe_death(-status)}{words}"
-        return Fault(kind=kind_of_death(-status), reason=reason)
+        return Failure(kind=kind_of_death(-status), reason=reason)
     how = "closed its stdout" if status is None else f"ended with the exit status {status}"
-    return Fault(kind="crashed", reason=f"{how}{words}")
+    return Failure(kind="crashed", reason=f"{how}{words}")
 
 
 def _refuse_constant(constant: str) -> Any:

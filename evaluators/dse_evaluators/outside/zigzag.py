@@ -152,7 +152,7 @@ class ZigZag:
         columns["energy"] = _total(columns, _ENERGIES)
         waits = columns["stall_cycles"] + columns["transfer_cycles"]
         columns["bottleneck"] = (waits > columns["compute_cycles"]).astype(np.float64)
-        return Metrics(columns=columns, faults=simulated.faults)
+        return Metrics(columns=columns, failures=simulated.failures)
 
 
 def _total(columns: Mapping[str, Floats], parts: Sequence[str]) -> Floats:

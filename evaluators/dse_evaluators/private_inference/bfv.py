@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import SpecError
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -180,7 +180,7 @@ class Bfv(
         for name in ("noise_budget", "spare_plain_bits"):
             columns[name] = np.min([one[name] for one in found], axis=0)
         columns["key_size"] = np.max([one["key_size"] for one in found], axis=0)
-        return Metrics(columns=columns, faults=self._faults(place, inputs, columns))
+        return Metrics(columns=columns, failures=self._failures(place, inputs, columns))
 
     @cached_property
     def _tables(self) -> tuple[_LayerTables, ...]:
@@ -231,9 +231,9 @@ class Bfv(
         )
         return always + np.where(in_ntt, transformed, count["products"] * seconds["product"])
 
-    def _faults(
+    def _failures(
         self, place: Ints, inputs: Mapping[str, Floats], columns: Mapping[str, Floats]
-    ) -> dict[int, Fault]:
+    ) -> dict[int, Failure]:
         """Return a fault for each infeasible design, with the first of the reasons that apply."""
         primes, bits, plain = (inputs[name] for name in ("data_primes", "prime_bits", "plain_bits"))
         total = (primes + 1) * bits
@@ -249,13 +249,13 @@ class Bfv(
             (np.isnan(columns["latency"]), (place, primes), self._describe_unmeasured),
             (budget < _UNSURE_BITS, (np.floor(budget),), _noisy),
         )
-        faults: dict[int, Fault] = {}
+        failures: dict[int, Failure] = {}
         free = np.ones(len(place), dtype=bool)
         for broken, words, reason in checks:
             rows = np.flatnonzero(broken & free)
-            faults |= _equal_faults(rows, [word[rows] for word in words], reason)
+            failures |= _equal_faults(rows, [word[rows] for word in words], reason)
             free[rows] = False
-        return faults
+        return failures
 
     def _insecure(self, total: float, secure: float) -> str:
         return f"the modulus has {total:g} bits, and {self.security}-bit security allows {secure:g}"
@@ -346,7 +346,7 @@ def _noisy(budget: float) -> str:
 
 def _equal_faults(
     rows: Ints, words: Sequence[Floats | Ints], reason: Callable[..., str]
-) -> dict[int, Fault]:
+) -> dict[int, Failure]:
     """Return a fault for each design of ``rows``; designs with equal ``words`` share one object."""
     if not len(rows):
         return {}
@@ -356,7 +356,7 @@ def _equal_faults(
         code = code * len(values) + own
     _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
     made = [
-        Fault(kind="infeasible", reason=reason(*(float(word[one]) for word in words)))
+        Failure(kind="infeasible", reason=reason(*(float(word[one]) for word in words)))
         for one in first.tolist()
     ]
     return dict(zip(rows.tolist(), map(made.__getitem__, inverse.tolist()), strict=True))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.counts import check_count
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -135,8 +135,8 @@ class PackedConvolution(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versi
             times["product_ntt"] + times["addition"]
         )
         reason = f"{self._times.label} has no row of {self.data_primes} data primes for its ring"
-        faults = {
-            row: Fault(kind="infeasible", reason=reason)
+        failures = {
+            row: Failure(kind="infeasible", reason=reason)
             for row in np.flatnonzero(np.isnan(latency)).tolist()
         }
         return Metrics(
@@ -148,7 +148,7 @@ class PackedConvolution(DeclaredEvaluator, reads=INPUTS, provides=METRICS, versi
                 "weights_kept": weights / self._counts[3, :, 0].sum(),
                 "latency": latency,
             },
-            faults=faults,
+            failures=failures,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.counts import check_count
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -99,11 +99,11 @@ class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1
         labels = _LABEL_BYTES * bits * operands
         entries = np.exp2(bits * operands)
         storage = np.where(garbled, gates + labels, entries * bits / 8.0) * self._calls
-        faults: dict[int, Fault] = {}
+        failures: dict[int, Failure] = {}
         if self.most_storage is not None:
             reason = f"a party stores more than {self.most_storage:g} B"
-            faults = {
-                row: Fault(kind="infeasible", reason=reason)
+            failures = {
+                row: Failure(kind="infeasible", reason=reason)
                 for row in np.flatnonzero(storage > self.most_storage).tolist()
             }
         return Metrics(
@@ -114,5 +114,5 @@ class SecureLookup(DeclaredEvaluator, reads=INPUTS, provides=METRICS, version="1
                 "rounds": np.ones(len(bits)),
                 "calls": np.full(len(bits), self._calls),
             },
-            faults=faults,
+            failures=failures,
         )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
 from dse.protocols import HeldOutError
@@ -234,12 +234,12 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
             ),
             "extrapolated": found.extrapolated.astype(np.float64),
         }
-        faults: dict[int, Fault] = {**first.faults}
+        failures: dict[int, Failure] = {**first.failures}
         if self._problems.has_lengths:
-            faults |= infeasible(found.outside, lambda _: self._problems.lengths_measured)
+            failures |= infeasible(found.outside, lambda _: self._problems.lengths_measured)
         if self._problems.temperatures:
-            faults |= infeasible(found.unmeasured, lambda _: _UNMEASURED)
-        return Metrics(columns={name: columns[name] for name in self.provides}, faults=faults)
+            failures |= infeasible(found.unmeasured, lambda _: _UNMEASURED)
+        return Metrics(columns={name: columns[name] for name in self.provides}, failures=failures)
 
     def _cost_answers(self, batch: Batch, *, revised: bool) -> AnswerCost:
         """Return the cost of an answer; that of a revision also reads the answer before it."""
@@ -249,7 +249,7 @@ class Allocation(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
         read = self.prompt + tokens if revised else np.full(len(few), float(self.prompt))
         found = self._cost.cost(models, read, tokens, batch=fix_columns(few, self.plan or {}))
         parts = {name: among.spread(values) for name, values in found.parts.items()}
-        return AnswerCost(parts, among.spread_rows(found.faults))
+        return AnswerCost(parts, among.spread_rows(found.failures))
 
     def _total(self, batch: Batch, found: ClassPolicies, first: AnswerCost) -> dict[str, Floats]:
         """Return dollars, joules and seconds of all answers to a query, each (n,)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
 from dse.protocols import absent_metrics
@@ -24,7 +24,7 @@ class AnswerCost:
     """Cost of one answer in dollars, joules and seconds, each (n,), with infeasible designs."""
 
     parts: Mapping[str, Floats]
-    faults: Mapping[int, Fault] = field(default_factory=dict)
+    failures: Mapping[int, Failure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class ServingCluster:
         names = list(self.sources)
         lengths = np.maximum(np.rint(tokens), 2.0)
         parts = {part: np.zeros(len(batch)) for part in self.parts}
-        faults: dict[int, Fault] = {}
+        failures: dict[int, Failure] = {}
         kinds, place = np.unique(
             np.stack([models, np.rint(prompt), lengths]), axis=1, return_inverse=True
         )
@@ -114,8 +114,8 @@ class ServingCluster:
             parts["joules"][rows] = found.columns["energy_per_token"] * length
             if "dollars" in parts:
                 parts["dollars"][rows] = found.columns["cost_per_token"] * length
-            faults |= {int(rows[row]): fault for row, fault in found.faults.items()}
-        return AnswerCost(parts, faults)
+            failures |= {int(rows[row]): failure for row, failure in found.failures.items()}
+        return AnswerCost(parts, failures)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         """Raise SpecError if a value is not one that a plan can have."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading
@@ -82,6 +82,6 @@ class SleepTime(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"
             "tokens_per_query": sleep / queries + after,
         }
         reason = "tokens_after_sleep must be below tokens_without_sleep"
-        never = Fault(kind="infeasible", reason=reason)
+        never = Failure(kind="infeasible", reason=reason)
         rows = np.flatnonzero(~possible | (cost <= 0)).tolist()
-        return Metrics(columns=columns, faults=dict.fromkeys(rows, never))
+        return Metrics(columns=columns, failures=dict.fromkeys(rows, never))

@@ -8,7 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
@@ -104,8 +104,8 @@ class EmbeddingStorage(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
         in_dram = inputs["placement"] == _DRAM
         idle = np.flatnonzero(in_dram & (inputs["cached_rows"] > 0)).tolist()
         reason = "cached_rows has no effect with the placement dram, which holds all rows"
-        fault = Fault(kind="infeasible", reason=reason)
-        return Metrics(columns=_compute(inputs), faults=dict.fromkeys(idle, fault))
+        failure = Failure(kind="infeasible", reason=reason)
+        return Metrics(columns=_compute(inputs), failures=dict.fromkeys(idle, failure))
 
 
 def _compute(inputs: Mapping[str, Floats]) -> dict[str, Floats]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.calibrations import calibration_on
@@ -125,7 +125,7 @@ class EmbeddingTime(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, versio
         device, recipe = look_up_row("device", name, self._devices), RECIPES[number]
         if recipe.rate not in device.flops_per_s:
             reasons = [f"{name} has no units for {number}"] * len(batch)
-            return Metrics(columns={}, faults=infeasible_rows(reasons))
+            return Metrics(columns={}, failures=infeasible_rows(reasons))
         found = calibration_on(device, number)
         inputs = {key: self.readings.column(key, batch) for key in _NUMBERS}
         has_table = inputs["representation"] != _HASH
@@ -148,7 +148,7 @@ class EmbeddingTime(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, versio
         memory += np.where(has_hash, _count_hash_bytes(inputs, recipe.operand_bytes), 0.0)
         room = device.dram_bytes
         idle = {
-            int(row): Fault(kind="infeasible", reason=f"{each} has no effect with a table")
+            int(row): Failure(kind="infeasible", reason=f"{each} has no effect with a table")
             for each in HASHED
             for row in np.flatnonzero(~has_hash & ~batch.absent(each))
         }
@@ -169,7 +169,7 @@ class EmbeddingTime(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, versio
                 "memory": memory,
                 "extrapolated": np.full(len(batch), float(not found.own)),
             },
-            faults=crowded | idle,
+            failures=crowded | idle,
         )
 
     def _check_device(self, name: str, value: Value) -> None:

@@ -8,7 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import ChoiceInput, NumberInput, Reading, one_of
@@ -109,28 +109,28 @@ class Funnel(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
             "capacity": inputs["rate"] / busiest,
             "elements": _count_elements(inputs),
         }
-        return Metrics(columns=columns, faults={**_overloads(busiest), **find_growth(inputs)})
+        return Metrics(columns=columns, failures={**_overloads(busiest), **find_growth(inputs)})
 
 
-def find_growth(inputs: Mapping[str, Floats]) -> dict[int, Fault]:
+def find_growth(inputs: Mapping[str, Floats]) -> dict[int, Failure]:
     """Return the designs with a stage that ranks no fewer items than the one before.
 
     Each is given by index with the reason of its infeasibility.
     """
-    found: dict[int, Fault] = {}
+    found: dict[int, Failure] = {}
     for stage in range(2, MOST_STAGES + 1):
         now, before = inputs[f"items_{stage}"], inputs[f"items_{stage - 1}"]
         for row in np.flatnonzero((inputs["stages"] >= stage) & (now >= before)).tolist():
             reason = (
                 f"stage {stage} ranks {now[row]:g} items, and stage {stage - 1} {before[row]:g}"
             )
-            found.setdefault(row, Fault(kind="infeasible", reason=reason))
+            found.setdefault(row, Failure(kind="infeasible", reason=reason))
     return found
 
 
-def _overloads(busiest: Floats) -> dict[int, Fault]:
+def _overloads(busiest: Floats) -> dict[int, Failure]:
     return {
-        row: Fault(
+        row: Failure(
             kind="infeasible",
             reason=f"the rate is {busiest[row]:.3g} times what a stage can serve",
         )

@@ -155,7 +155,7 @@ class OperatorTime(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version
             reason = (
                 f"{model} takes {memory / 1e9:.3g} GB, and {platform} has {on.memory / 1e9:.3g} GB"
             )
-            return Metrics(columns={}, faults=infeasible_rows([reason] * len(batch)))
+            return Metrics(columns={}, failures=infeasible_rows([reason] * len(batch)))
         samples = self.readings.column("batch", batch)
         times = _times_by_kind(found, on, samples)
         latency = np.sum(list(times.values()), axis=0)

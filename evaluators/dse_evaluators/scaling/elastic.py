@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading
@@ -41,7 +41,7 @@ _INPUTS: Mapping[str, Reading] = {
     "group": NumberInput(0, 1 << 20, default=0.0, whole=True),
 }
 
-_ORDER = Fault(kind="infeasible", reason="narrow_bits is not less than wide_bits")
+_ORDER = Failure(kind="infeasible", reason="narrow_bits is not less than wide_bits")
 
 
 class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
@@ -101,7 +101,7 @@ class ElasticPrecision(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
                 "largest": wide * total,
                 "least": narrow * total,
             },
-            faults=dict.fromkeys(off, _ORDER),
+            failures=dict.fromkeys(off, _ORDER),
         )
 
 

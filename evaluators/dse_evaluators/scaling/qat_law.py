@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading
@@ -26,7 +26,7 @@ _INPUTS: Mapping[str, Reading] = {
     "share": NumberInput(0, 1),
 }
 
-_FEW = Fault(kind="infeasible", reason="the law needs more than one token per byte of weights")
+_FEW = Failure(kind="infeasible", reason="the law needs more than one token per byte of weights")
 
 SHARE_RATE = 6.7297
 
@@ -86,7 +86,7 @@ class QatLaw(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1"):
                 "memory": memory,
                 "compute": 6 * parameters * tokens,
             },
-            faults=dict.fromkeys(np.flatnonzero(few).tolist(), _FEW),
+            failures=dict.fromkeys(np.flatnonzero(few).tolist(), _FEW),
         )
 
 

@@ -137,7 +137,7 @@ class CoreShares(DeclaredEvaluator, reads={}, provides=_METRICS, version="1"):
                 "idle_share": 1 - busy / (self.cores * makespan),
                 "test_error": np.full_like(makespan, errors.mean() if len(errors) else np.nan),
             },
-            faults=infeasible(
+            failures=infeasible(
                 used > self.cores,
                 lambda row: f"{used[row]:g} cores are given, and there are {self.cores}",
             ),

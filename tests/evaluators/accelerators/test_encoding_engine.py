@@ -21,7 +21,7 @@ TABLE = 2**19 * 2 * 2  # bytes of a full level: two numbers in fp16
 def run(**design):
     given = {"processors": 10, "sram": float(TABLE)} | design
     found = EncodingEngine(**GPU).evaluate(Batch.of([given]))
-    assert not found.faults
+    assert not found.failures
     return {name: column[0] for name, column in found.columns.items()}
 
 
@@ -56,6 +56,6 @@ def test_levels_that_do_not_fit_are_read_from_the_memory_of_the_gpu():
 
 def test_grids_that_would_shrink_are_infeasible_and_an_efficiency_above_one_is_refused():
     batch = Batch.of([{"processors": 8, "sram": 1e6, "finest": 8}])
-    assert EncodingEngine(**GPU).evaluate(batch).faults[0].kind == "infeasible"
+    assert EncodingEngine(**GPU).evaluate(batch).failures[0].kind == "infeasible"
     with pytest.raises(SpecError, match=r"efficiency cannot be 1\.5"):
         EncodingEngine(efficiency=1.5)

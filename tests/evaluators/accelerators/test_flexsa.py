@@ -36,7 +36,7 @@ plain = {"array": "flexible", "groups": 1, "keep": 0.6, "buffer": 4 * MIB, "dram
 def metrics(*rows, evaluator=VGG):
     """The columns of these designs, all of which can exist."""
     got = evaluator.evaluate(Batch.of(rows))
-    assert not got.faults
+    assert not got.failures
     return got.columns
 
 
@@ -114,16 +114,16 @@ def test_every_knob_moves_some_metric(knob, value):
 
 def test_a_buffer_that_holds_no_two_tiles_is_told_with_what_it_lacks():
     # Two blocks of 256 rows and two tiles of 128 x 128, of 16-bit words.
-    fault = RESNET.evaluate(Batch.of([{"buffer": 184 * 1024.0}, plain])).faults[0]
-    assert fault.kind == "infeasible"
-    assert "192.0 KiB" in fault.reason
-    assert "8.0 KiB short" in fault.reason
+    failure = RESNET.evaluate(Batch.of([{"buffer": 184 * 1024.0}, plain])).failures[0]
+    assert failure.kind == "infeasible"
+    assert "192.0 KiB" in failure.reason
+    assert "8.0 KiB short" in failure.reason
 
 
 def test_a_number_that_no_knob_takes_is_told():
-    faults = RESNET.evaluate(Batch.of([{"keep": 0.5}, {"keep": 1.5}])).faults
-    assert set(faults) == {1}
-    assert "keep is 1.5" in faults[1].reason
+    failures = RESNET.evaluate(Batch.of([{"keep": 0.5}, {"keep": 1.5}])).failures
+    assert set(failures) == {1}
+    assert "keep is 1.5" in failures[1].reason
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def told(evaluator=None, **design):
     """The metrics of a product, 4096 each way where nothing else is said."""
     base = {"m": 4096, "n": 4096, "k": 4096}
     got = (evaluator or Gemm(device="a100-sxm-80gb")).evaluate(Batch.of([base | design]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 
@@ -98,8 +98,8 @@ def test_library_tiles_within_the_calibration_are_not_extrapolated():
 )
 def test_what_cannot_be_says_why(design, reason):
     got = Gemm(device="a100-sxm-80gb").evaluate(Batch.of([{"m": 64, "n": 64, "k": 64} | design]))
-    assert got.faults[0].kind == "infeasible"
-    assert got.faults[0].reason.startswith(reason)
+    assert got.failures[0].kind == "infeasible"
+    assert got.failures[0].reason.startswith(reason)
 
 
 @pytest.mark.parametrize(

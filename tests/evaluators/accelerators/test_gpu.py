@@ -30,14 +30,14 @@ DESIGN = {
 def told(evaluator=None, **changes):
     """The metrics of the design with these changes."""
     got = (evaluator or Gpu()).evaluate(Batch.of([DESIGN | changes]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 
-def fault(**changes):
+def failure(**changes):
     got = Gpu().evaluate(Batch.of([DESIGN, DESIGN | changes]))
-    assert list(got.faults) == [1]
-    return got.faults[1]
+    assert list(got.failures) == [1]
+    return got.failures[1]
 
 
 def test_it_is_registered():
@@ -135,18 +135,18 @@ def test_idling_costs_energy_and_lowers_the_mean_power():
 
 
 def test_what_does_not_fit_says_by_how_much():
-    found = fault(workload="llama2-70b:decode=1", batch=1, device="h100-sxm")
+    found = failure(workload="llama2-70b:decode=1", batch=1, device="h100-sxm")
     assert found.kind == "infeasible"
     # 68,976,648,192 parameters (Llama 2) in two bytes are 128.5 GiB.
     assert found.reason == "needs 128.5 GiB of memory, has 74.5 GiB: 54.0 GiB short"
 
 
 def test_a_format_without_units_says_so():
-    assert fault(device="v100-sxm2").reason == "v100-sxm2 has no units for bf16"
+    assert failure(device="v100-sxm2").reason == "v100-sxm2 has no units for bf16"
 
 
 def test_a_cap_below_the_base_says_by_how_much():
-    reason = fault(power_cap=0.1).reason
+    reason = failure(power_cap=0.1).reason
     assert reason == "a cap of 70 W is 61 W below the base power of 131 W"
 
 

@@ -144,7 +144,7 @@ def test_the_closed_form_of_the_queue_is_the_loop(kernels, host, launch):
 
 def metrics_of(evaluator, **design):
     got = evaluator.evaluate(Batch.of([design]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 

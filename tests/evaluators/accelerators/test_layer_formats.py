@@ -122,5 +122,5 @@ def test_blocks_that_do_not_fit_a_layer_make_only_their_designs_infeasible(chip)
         {**ARRAY, **{f"weight_format[{k}]": form for k, form in enumerate(one)}} for one in lists
     ]
     found = chip.evaluate(Batch.of(rows))
-    assert list(found.faults) == [1]
-    assert "the blocks of int4:group=32,full do not fit 9 numbers" in found.faults[1].reason
+    assert list(found.failures) == [1]
+    assert "the blocks of int4:group=32,full do not fit 9 numbers" in found.failures[1].reason

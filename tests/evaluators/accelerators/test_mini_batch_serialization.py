@@ -36,7 +36,7 @@ designs = st.fixed_dictionaries(
 def metrics(*rows, evaluator=RESNET):
     """The columns of these designs, all of which can exist."""
     got = evaluator.evaluate(Batch.of(rows))
-    assert not got.faults
+    assert not got.failures
     return got.columns
 
 
@@ -187,9 +187,9 @@ def test_a_cut_beyond_the_chain_is_refused_before_it_is_run():
 
 
 def test_a_number_that_no_knob_takes_is_told():
-    faults = RESNET.evaluate(Batch.of([GROUPED, {**GROUPED, "batch": 0}])).faults
-    assert set(faults) == {1}
-    assert "batch is 0, not from 1" in faults[1].reason
+    failures = RESNET.evaluate(Batch.of([GROUPED, {**GROUPED, "batch": 0}])).failures
+    assert set(failures) == {1}
+    assert "batch is 0, not from 1" in failures[1].reason
 
 
 @pytest.mark.parametrize("options", [{"network": "lenet"}, {"dram": "core"}, {"knobs": {"n": 1}}])

@@ -33,7 +33,7 @@ ONE = np.ones(1)
 def metrics_of(evaluator, **changes):
     """The metrics of one design."""
     got = evaluator.evaluate(Batch.of([DESIGN | changes]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 
@@ -150,4 +150,4 @@ def test_a_wrong_option_names_the_nearest(options, message):
 
 def test_a_format_without_units_is_infeasible():
     batch = Batch.of([{**DESIGN, "device": "v100-sxm2", "format": "fp8"}])
-    assert OperatorShares(workload="sd-unet").evaluate(batch).faults[0].kind == "infeasible"
+    assert OperatorShares(workload="sd-unet").evaluate(batch).failures[0].kind == "infeasible"

@@ -41,7 +41,7 @@ designs = st.fixed_dictionaries(
 def metrics(rows):
     """The columns of these designs, all of which can exist."""
     got = MODEL.evaluate(Batch.of(rows))
-    assert not got.faults
+    assert not got.failures
     return got.columns
 
 
@@ -140,9 +140,9 @@ def test_every_knob_moves_some_metric(other):
 
 def test_an_array_smaller_than_a_window_cannot_be_and_says_by_how_much():
     got = MODEL.evaluate(Batch.of([BASE, BASE | {"rows": 2}]))
-    assert list(got.faults) == [1]
-    assert got.faults[1].kind == "infeasible"
-    assert got.faults[1].reason == "needs 3 rows for a window, has 2: 1 short"
+    assert list(got.failures) == [1]
+    assert got.failures[1].kind == "infeasible"
+    assert got.failures[1].reason == "needs 3 rows for a window, has 2: 1 short"
 
 
 @pytest.mark.parametrize("values", [{"group": (0,)}, {"grouping": ("sizes",)}, {"feed": (0,)}])

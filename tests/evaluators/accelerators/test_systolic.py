@@ -76,7 +76,7 @@ OTHER = {
 def one(evaluator, **changes):
     """The metrics of the design with these changes."""
     got = evaluator.evaluate(Batch.of([DESIGN | changes]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 
@@ -177,7 +177,7 @@ def test_a_knob_that_an_option_sets_is_not_read(knob):
 def test_only_the_size_of_the_array_must_be_given():
     evaluator = Systolic()
     assert evaluator.reads == {"rows", "cols"}
-    assert not evaluator.evaluate(Batch.of([{"rows": 8, "cols": 8}])).faults
+    assert not evaluator.evaluate(Batch.of([{"rows": 8, "cols": 8}])).failures
 
 
 def test_the_network_grows_with_the_option_workload():
@@ -219,7 +219,7 @@ def test_a_better_technology_takes_less_energy(option):
 )
 def test_a_design_that_cannot_exist_is_infeasible_alone_and_says_by_how_much(changes, reason):
     got = Systolic().evaluate(Batch.of([DESIGN, DESIGN | changes, DESIGN]))
-    assert {row: (fault.kind, fault.reason) for row, fault in got.faults.items()} == {
+    assert {row: (failure.kind, failure.reason) for row, failure in got.failures.items()} == {
         1: ("infeasible", reason)
     }
     assert np.isfinite(got.columns["energy"][[0, 2]]).all()

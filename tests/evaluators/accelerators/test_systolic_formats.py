@@ -28,7 +28,7 @@ SCALED = [
 
 def found(evaluator: Systolic, **design):
     metrics = evaluator.evaluate(Batch.of([{**DESIGN, **design}]))
-    assert not metrics.faults, metrics.faults
+    assert not metrics.failures, metrics.failures
     return {name: float(values[0]) for name, values in metrics.columns.items()}
 
 
@@ -69,8 +69,8 @@ def test_a_format_that_does_not_fit_a_layer_is_infeasible():
     metrics = evaluator.evaluate(
         Batch.of([{**DESIGN, "weight_format": text} for text in ("int4:group=32", "int4")])
     )
-    assert list(metrics.faults) == [0]
-    assert "tail=short" in metrics.faults[0].reason
+    assert list(metrics.failures) == [0]
+    assert "tail=short" in metrics.failures[0].reason
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ designs = st.fixed_dictionaries(plain | beyond)
 def metrics(rows, evaluator):
     """The columns of these designs, all of which can exist."""
     got = evaluator.evaluate(Batch.of(rows))
-    assert not got.faults
+    assert not got.failures
     return got.columns
 
 

@@ -29,6 +29,6 @@ def test_all_that_the_space_offers_is_read(space):
 def test_all_designs_of_the_space_can_exist(space, workload):
     batch = space.sample(2000, np.random.default_rng(7))
     got = Systolic(workload=workload).evaluate(batch)
-    assert not got.faults
+    assert not got.failures
     assert all(np.isfinite(column).all() for column in got.columns.values())
     assert np.unique(got.columns["bottleneck"]).tolist() == [0.0, 1.0, 2.0]

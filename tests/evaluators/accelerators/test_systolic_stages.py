@@ -36,9 +36,9 @@ def test_designs_that_share_stages_get_what_they_get_alone(batch, options):
     bare = Batch({n: Column(c.values) for n, c in batch.columns.items()}, len(batch))
     together, alone = evaluator.evaluate(batch), evaluator.evaluate(bare)
     assert batch.distinct(DOMAINS.keys() - {"voltage"}).place is not None
-    assert together.faults == alone.faults
-    assert 0 < len(alone.faults) < len(batch)
-    possible = np.setdiff1d(np.arange(len(batch)), list(alone.faults))
+    assert together.failures == alone.failures
+    assert 0 < len(alone.failures) < len(batch)
+    possible = np.setdiff1d(np.arange(len(batch)), list(alone.failures))
     assert {n: v[possible].tobytes() for n, v in together.columns.items()} == {
         n: v[possible].tobytes() for n, v in alone.columns.items()
     }
@@ -48,9 +48,9 @@ def test_designs_of_which_none_can_exist_all_say_why():
     batch = Batch(
         {"rows": Column.coded((0,), np.zeros(9, dtype=np.int32)), "cols": Column(np.ones(9))}, 9
     )
-    assert set(Systolic().evaluate(batch).faults) == set(range(9))
+    assert set(Systolic().evaluate(batch).failures) == set(range(9))
 
 
 def test_no_designs_are_no_trouble():
     batch = Batch({"rows": Column(np.zeros(0)), "cols": Column(np.zeros(0))}, 0)
-    assert Systolic().evaluate(batch).faults == {}
+    assert Systolic().evaluate(batch).failures == {}

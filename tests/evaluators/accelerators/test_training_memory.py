@@ -38,7 +38,7 @@ designs = st.fixed_dictionaries(
 def metrics(rows):
     """The columns of these designs, all of which can exist."""
     got = MODEL.evaluate(Batch.of(rows))
-    assert not got.faults
+    assert not got.failures
     return got.columns
 
 
@@ -151,9 +151,9 @@ def test_where_data_live_no_longer_than_cells_hold_nothing_is_refreshed():
 def test_what_does_not_fit_and_may_not_go_elsewhere_cannot_be_and_says_by_how_much():
     small = {"memory": "sram", "reversible_blocks": 0, "area": 2.0, "spill": False}
     got = MODEL.evaluate(Batch.of([small, small | {"spill": True}, small | {"memory": "dram"}]))
-    assert list(got.faults) == [0]
-    assert got.faults[0].kind == "infeasible"
-    assert got.faults[0].reason == "needs 768.0 KiB on the chip, has 132.7 KiB: 635.3 KiB short"
+    assert list(got.failures) == [0]
+    assert got.failures[0].kind == "infeasible"
+    assert got.failures[0].reason == "needs 768.0 KiB on the chip, has 132.7 KiB: 635.3 KiB short"
 
 
 @pytest.mark.parametrize(

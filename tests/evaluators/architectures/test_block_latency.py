@@ -43,7 +43,7 @@ def test_a_block_of_your_own_table_needs_no_module(tmp_path):
     made = BlockLatency(blocks=["stem", "{one}", "{one}"], table=str(table), measure="nothing")
     found = made.evaluate(Batch.of([{"one": "mixer  b"}, {"one": "skip"}, {"one": "mixer c"}]))
     assert found.columns["latency"][:2] == pytest.approx([0.009, 0.001])
-    assert "mixer c" in found.faults[2].reason
+    assert "mixer c" in found.failures[2].reason
 
 
 def test_a_cell_of_a_table_that_is_no_time_is_reported_with_its_line(tmp_path):
@@ -84,4 +84,4 @@ def test_blocks_are_timed_once_and_kept(tmp_path):
 def test_blocks_that_do_not_follow_one_another_are_infeasible(tmp_path):
     texts = ["conv inputs=1 outputs=4 side=8", "classifier inputs=5 side=8 outputs=2"]
     made = BlockLatency(blocks=texts, table=str(tmp_path / "none.csv"))
-    assert made.evaluate(Batch.of([{}])).faults[0].kind == "infeasible"
+    assert made.evaluate(Batch.of([{}])).failures[0].kind == "infeasible"

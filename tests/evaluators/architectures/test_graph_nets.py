@@ -61,7 +61,7 @@ def test_the_legal_designs_are_the_trained_networks_each_once(asset):
     table = dict(read_trained_networks("cora")[1])
     table = {"accuracy": table["search"], **{k: table[k] for k in ("latency", "parameters")}}
     rows = np.stack([np.concatenate([one.columns[name] for one in found]) for name in table])
-    assert not any(one.faults for one in found)
+    assert not any(one.failures for one in found)
     assert sorted(rows.T.tolist()) == sorted(np.stack(list(table.values())).T.tolist())
 
 
@@ -79,8 +79,8 @@ def test_a_cell_that_was_not_trained_is_infeasible(asset):
     batch = Batch.of(
         [cell([0, 1, 2, 3], "skip skip skip skip"), cell([0, 1, 1, 1], "gat fc fc fc")]
     )
-    faults = GraphNets(data="proteins").evaluate(batch).faults
-    assert {row: one.kind for row, one in faults.items()} == {0: "infeasible", 1: "infeasible"}
+    failures = GraphNets(data="proteins").evaluate(batch).failures
+    assert {row: one.kind for row, one in failures.items()} == {0: "infeasible", 1: "infeasible"}
 
 
 def test_a_file_that_names_a_function_is_not_run(tmp_path):

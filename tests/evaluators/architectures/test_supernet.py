@@ -72,7 +72,7 @@ def test_fewer_bits_make_a_network_smaller_and_change_its_answers(weights):
 
 def test_an_odd_resolution_is_infeasible():
     made = Supernet(epochs=1)
-    assert made.evaluate(Batch.of([NET | {"resolution": 7}])).faults[0].kind == "infeasible"
+    assert made.evaluate(Batch.of([NET | {"resolution": 7}])).failures[0].kind == "infeasible"
 
 
 def test_images_of_your_own_have_their_own_side_and_classes(tmp_path):
@@ -82,7 +82,7 @@ def test_images_of_your_own_have_their_own_side_and_classes(tmp_path):
     np.savez(tmp_path / "mine.npz", images=images, labels=labels)
     made = Supernet(data=str(tmp_path / "mine.npz"), epochs=1, limit="0.01 s", precision=0.9)
     found = made.evaluate(Batch.of([NET]))
-    assert not found.faults
+    assert not found.failures
     assert found.columns["parameters"][0] == 2 * 25 * 4 + 9 * 4 * 4 + 9 * 4 * 8 + 8 * 3 + 19
 
 

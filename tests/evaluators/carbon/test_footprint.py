@@ -60,8 +60,8 @@ def test_at_a_rate_that_is_asked_for_a_faster_chip_does_no_more():
 
 def test_a_chip_that_is_too_slow_for_the_rate_is_infeasible_and_says_by_how_much():
     got = Footprint(rate="1000 1/s").evaluate(Batch.of([CHIP | {"latency": 2e-3}]))
-    assert got.faults[0].kind == "infeasible"
-    assert "2 times its capacity" in got.faults[0].reason
+    assert got.failures[0].kind == "infeasible"
+    assert "2 times its capacity" in got.failures[0].reason
 
 
 def test_what_weighs_more_is_told():

@@ -63,7 +63,7 @@ def test_one_server_for_the_whole_horizon_draws_its_power_in_every_year():
 @pytest.mark.parametrize("period", [0.0, -1.0])
 def test_a_period_of_no_time_is_infeasible(period):
     batch = Batch.of([{"refresh_period": period, "grid_intensity": 0.1}])
-    assert Refresh().evaluate(batch).faults[0].kind == "infeasible"
+    assert Refresh().evaluate(batch).failures[0].kind == "infeasible"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ CONFIG = {
 
 def column(evaluator: ChosenOptions, name: str, *designs: dict) -> list[float]:
     found = evaluator.evaluate(Batch.of(list(designs)))
-    assert not found.faults
+    assert not found.failures
     values: list[float] = found.columns[name].tolist()
     return values
 
@@ -123,8 +123,8 @@ def test_designs_of_dense_models_lay_out_no_experts() -> None:
         for mode in ("tp", "ep")
     ]
     found = listed.evaluate(Batch.of(designs))
-    assert list(found.faults) == [1]
-    assert "ffn_mode cannot be ep" in found.faults[1].reason
+    assert list(found.failures) == [1]
+    assert "ffn_mode cannot be ep" in found.failures[1].reason
     assert np.isfinite(found.columns["makespan"][[0, 2, 3]]).all()
 
 

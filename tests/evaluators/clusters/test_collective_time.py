@@ -78,7 +78,7 @@ def test_a_message_has_two_ranks_and_nobody_tells_himself():
     told = CollectiveTime(collective="send_recv").evaluate(
         Batch.of([{"size": 1e6, "ranks": ranks} for ranks in (1, 2, 3)])
     )
-    assert {row: fault.reason for row, fault in told.faults.items()} == {
+    assert {row: failure.reason for row, failure in told.failures.items()} == {
         0: "a collective needs at least 2 ranks, not 1",
         2: "send_recv needs 2 ranks, not 3",
     }

@@ -71,7 +71,7 @@ def test_a_plan_with_more_devices_than_the_system_is_infeasible(evaluate):
     small = {"like": "h100-dgx", "nodes": 1}
     plan = {**_PLAN, "replicas": 4}
     found = evaluate(system=small, **({"plan": plan} if evaluate is _serve else {}))
-    assert "but the system has 8" in found.faults[0].reason
+    assert "but the system has 8" in found.failures[0].reason
 
 
 def test_a_slower_fabric_and_network_make_a_step_longer():
@@ -104,7 +104,7 @@ def test_a_rack_shares_a_layer_among_more_than_eight_devices():
     plan = {"tp": 1, "attention_dp": 64, "ep": 64, "batch": 64, "weight_format": "fp8"}
     rack = _serve(plan, model="deepseek-v3", system="gb200-nvl72")
     node = _serve(plan, model="deepseek-v3", system="h200-hgx")
-    assert rack.faults == {} == node.faults
+    assert rack.failures == {} == node.failures
     parts = [found.columns["collectives_time"][0] for found in (rack, node)]
     assert 2 * parts[0] < parts[1]  # eight nodes exchange over adapters of 50 GB/s
 
@@ -223,5 +223,5 @@ def test_a_format_that_only_one_system_has_is_infeasible_on_the_other():
     found = training.evaluate(
         Batch.of([{**plan, "system": name} for name in ("a100-dgx", "h100-hgx")])
     )
-    assert found.faults[0].reason == "a100-dgx: number_format cannot be fp8"
-    assert 1 not in found.faults
+    assert found.failures[0].reason == "a100-dgx: number_format cannot be fp8"
+    assert 1 not in found.failures

@@ -51,7 +51,7 @@ def sc21_error(row):
     ]
     run = Training(model=name, system="a100-dgx", sequence=2048, number_format="bf16", fused=False)
     told = run.evaluate(Batch.of([{**plan, "recompute": "full"} for plan in plans]))
-    fits = [at for at in range(len(plans)) if at not in told.faults]
+    fits = [at for at in range(len(plans)) if at not in told.failures]
     step_s = told.columns["step_time"][fits].min()
     model, tokens = TRANSFORMERS[name], batch * 2048
     more = 2048 / (6 * model.hidden) + 51_200 / (16 * model.layers * model.hidden)
@@ -73,7 +73,7 @@ def test_a_step_of_mlperfs_gpt3_on_thousands_of_h100_is_at_most_a_quarter_too_sl
     told = Training(model="gpt3-175b", sequence=2048, number_format="fp8").evaluate(
         Batch.of([{**plan, "global_batch": batch, "sequence_parallel": True, "overlap": True}])
     )
-    assert told.faults == {}
+    assert told.failures == {}
     assert 1.0 < told.columns["step_time"][0] / published_s < 1.25
 
 

@@ -46,7 +46,7 @@ def _metrics(designs, **options):
     """Return the metrics of designs, and the length of the parameters' names, part of the size."""
     made = ByRecipe(recipe="format {bits}", **options)
     found = made.evaluate(Batch.of(designs))
-    assert not found.faults
+    assert not found.failures
     columns = {name: column.tolist() for name, column in found.columns.items()}
     return columns, len("\n".join(shapes_of(made._model)).encode())
 
@@ -112,7 +112,7 @@ def test_parameter_without_axes_is_measured_and_read_back_as_it_was():
 
     data = (torch.randn(60, 3, generator=torch.Generator().manual_seed(0)), torch.arange(60) % 2)
     made = ByRecipe(model=Scaled(), data=data, quality="accuracy", recipe="format int8:channel")
-    assert not made.evaluate(Batch.of([{}])).faults
+    assert not made.evaluate(Batch.of([{}])).failures
     content = write_model(made._model, {"linear.weight": "format int8:channel"})
     scale = unbundle_layers(Record.from_bytes(content))["scale"]
     assert (scale.shape, float(scale)) == ((), 2.0)

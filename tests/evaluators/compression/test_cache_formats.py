@@ -28,7 +28,7 @@ def outputs(**signals):
 def measured(design, **options):
     made = ByRecipe(model=LM, recipe="keep", **options)
     found = made.evaluate(Batch.of([design]))
-    assert not found.faults
+    assert not found.failures
     return found.columns["deviation"][0]
 
 

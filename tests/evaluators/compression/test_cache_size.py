@@ -27,7 +27,7 @@ def test_scales_are_counted_with_the_numbers(text, bits):
 
 def test_a_format_that_is_none_is_the_fault_of_its_row():
     got = CacheSize().evaluate(Batch.of([{"kv_format": "int0"}, {"kv_format": "keep"}]))
-    assert set(got.faults) == {0}
+    assert set(got.failures) == {0}
 
 
 def test_a_cache_of_nothing_is_told():

@@ -87,9 +87,9 @@ class ByHand(nn.Module):
 
 def test_a_layer_that_is_not_computed_as_one_is_named():
     given = {"model": ByHand(), "data": examples(), "quality": "accuracy", "draws": 1}
-    fault = measure(Crossbar(**given)).faults[0]
-    assert fault.reason.startswith("first.weight cannot run on a crossbar")
-    assert not measure(Crossbar(**given, analog="head*")).faults
+    failure = measure(Crossbar(**given)).failures[0]
+    assert failure.reason.startswith("first.weight cannot run on a crossbar")
+    assert not measure(Crossbar(**given, analog="head*")).failures
 
 
 @pytest.mark.parametrize(

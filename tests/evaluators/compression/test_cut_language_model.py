@@ -29,7 +29,7 @@ def plays(asset):
 
 def reading(evaluator, **design):
     got = evaluator.evaluate(Batch.of([design]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(column[0]) for name, column in got.columns.items()}
 
 
@@ -131,7 +131,7 @@ def test_a_rank_above_the_smaller_side_of_a_layer_is_refused():
     ids=["directions", "heads", "start"],
 )
 def test_a_word_that_is_none_is_the_fault_of_its_row(evaluator, design, words):
-    assert words in evaluator.evaluate(Batch.of([design])).faults[0].reason
+    assert words in evaluator.evaluate(Batch.of([design])).failures[0].reason
 
 
 @pytest.mark.parametrize("make", EVALUATORS, ids=lambda make: make.__name__)
@@ -165,7 +165,7 @@ def test_a_row_is_the_same_whatever_rows_are_beside_it():
     designs = [{"slice": 0.5}, {"slice": 2.0}, {"slice": 0.25}]
     together = Sliced().evaluate(Batch.of(designs))
     alone = Sliced().evaluate(Batch.of(designs[2:]))
-    assert set(together.faults) == {1}
+    assert set(together.failures) == {1}
     assert np.array_equal(
         [column[2] for column in together.columns.values()],
         [column[0] for column in alone.columns.values()],

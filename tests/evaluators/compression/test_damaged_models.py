@@ -26,7 +26,7 @@ def _run(model, data):
     return workload.outputs(workload.parameters, "search", Signals())
 
 
-def _fault(damage, folder):
+def _failure(damage, folder):
     """Return what is wrong with how a damaged model fails; empty if nothing is."""
     folder.mkdir()
     model, data = damage.write(folder)
@@ -55,10 +55,10 @@ def test_the_models_that_are_damaged_are_sound(kind, network, tmp_path):
 
 
 def test_every_damage_to_a_workload_is_one_clear_error(network, tmp_path):
-    faults = [
+    failures = [
         _layer_fault(one, tmp_path / str(place)) for place, one in enumerate(damages(network))
     ]
-    assert [one for one in faults if one] == []
+    assert [one for one in failures if one] == []
 
 
 def _layer_fault(damage, folder):
@@ -78,7 +78,7 @@ def test_every_damage_is_one_clear_error_and_runs_nothing(network, tmp_path):
     listed = list(damages(network))
     assert len(listed) >= 200
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    faults = [_fault(one, tmp_path / str(place)) for place, one in enumerate(listed)]
-    assert [fault for fault in faults if fault] == []
+    failures = [_failure(one, tmp_path / str(place)) for place, one in enumerate(listed)]
+    assert [failure for failure in failures if failure] == []
     assert list(tmp_path.glob("**/ran")) == []
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB

@@ -15,7 +15,7 @@ HAS_CUDA = torch.cuda.is_available()
 
 def _measure(device, **options):
     found = ByRecipe(device=device, **options).evaluate(Batch.of([{}]))
-    assert not found.faults
+    assert not found.failures
     return {name: float(values[0]) for name, values in found.columns.items()}
 
 
@@ -47,7 +47,7 @@ def test_auto_is_the_cpu_where_there_is_no_cuda(tmp_path, case):
 @pytest.mark.skipif(HAS_CUDA, reason="there is a CUDA device")
 def test_cuda_is_refused_where_there_is_none(tmp_path):
     evaluator = ByRecipe(device="cuda", **_cases(tmp_path)["decoder"])
-    reason = evaluator.evaluate(Batch.of([{}])).faults[0].reason
+    reason = evaluator.evaluate(Batch.of([{}])).failures[0].reason
     assert "device: cuda, but PyTorch finds no CUDA device here" in reason
 
 

@@ -58,8 +58,8 @@ def test_pruning_everything_leaves_nothing():
 
 
 def test_a_recipe_that_does_not_fit_the_matrix_is_a_fault_of_its_design():
-    (fault,) = made("blocks 0.5/{side}x4 > format fp16", side=5).faults.values()
-    assert fault.kind == "raised"
+    (failure,) = made("blocks 0.5/{side}x4 > format fp16", side=5).failures.values()
+    assert failure.kind == "raised"
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
 def _measure(model, **options):
     made = ByRecipe(model=model, data=images(), quality=["accuracy", "loss"], **options)
     found = made.evaluate(Batch.of([{}]))
-    assert not found.faults, found.faults
+    assert not found.failures, found.failures
     return {name: column.tolist() for name, column in found.columns.items()}
 
 

@@ -43,13 +43,13 @@ def _measure(model, quality, recipe="format int2:channel"):
     labels = (_inputs()[:, 0] > 0).long()
     made = ByRecipe(model=model, data=(_inputs(), labels), quality=quality, recipe=recipe)
     found = made.evaluate(Batch.of([{}]))
-    assert not found.faults, found.faults
+    assert not found.failures, found.failures
     return {name: float(column[0]) for name, column in found.columns.items()}
 
 
 def _reason(model, quality):
     made = ByRecipe(model=model, data=(_inputs(), torch.arange(90) % 2), quality=quality)
-    return made.evaluate(Batch.of([{}])).faults[0].reason
+    return made.evaluate(Batch.of([{}])).failures[0].reason
 
 
 def test_single_output_is_the_log_odds_of_class_1():
@@ -145,5 +145,5 @@ def test_functions_of_a_file_may_be_metrics_of_probabilities(tmp_path):
     study = Study.open(write_study(tmp_path, text), storage="memory://")
     study.run()
     for one in study.engine.finished:
-        assert one.fault is None
+        assert one.failure is None
         assert one.metrics["quality.hits"] == one.metrics["quality.accuracy"]

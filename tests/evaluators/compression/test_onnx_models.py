@@ -21,7 +21,7 @@ def measured(asset):
 
     def told(**design) -> dict[str, float]:
         metrics = OnnxModels(repeats=3, warmup=1).evaluate(Batch.of([design]))
-        assert not metrics.faults
+        assert not metrics.failures
         return {name: float(values[0]) for name, values in metrics.columns.items()}
 
     return told
@@ -79,7 +79,7 @@ def test_a_format_that_is_none_is_the_fault_of_its_row(measured) -> None:
     rows = [{"runtime_format": "int4:channel"}, {"runtime_format": "int4:canal"}]
     told = OnnxModels(repeats=2, warmup=0).evaluate(Batch.of(rows))
     assert measured
-    assert list(told.faults) == [1]
+    assert list(told.failures) == [1]
 
 
 def test_what_a_format_has_no_use_for_makes_no_other_file() -> None:

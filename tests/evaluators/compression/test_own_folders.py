@@ -167,4 +167,4 @@ def test_study_of_a_folder_of_images_runs(photos, tmp_path):
     text = 'model: {python: "net.py:make"}, data: ./photos, quality: accuracy'
     study = Study.open(write_study(tmp_path, text), storage="memory://")
     study.run()
-    assert {one.fault for one in study.engine.finished} == {None}
+    assert {one.failure for one in study.engine.finished} == {None}

@@ -98,7 +98,7 @@ def test_functions_of_a_file_run_in_a_study(tmp_path):
     options = 'model: {python: "net.py:make"}, data: {python: "net.py:data"}, quality: accuracy'
     study = Study.open(write_study(tmp_path, options), storage="memory://")
     study.run()
-    assert {one.fault for one in study.engine.finished} == {None}
+    assert {one.failure for one in study.engine.finished} == {None}
 
 
 @pytest.mark.parametrize(

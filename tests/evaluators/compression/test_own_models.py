@@ -37,7 +37,7 @@ from tests.evaluators.compression.own_models import (
 
 def metrics_of(study):
     study.run()
-    assert {one.fault for one in study.engine.finished} == {None}
+    assert {one.failure for one in study.engine.finished} == {None}
     return [dict(one.metrics) for one in study.engine.finished]
 
 

@@ -57,7 +57,7 @@ def evaluator(folder, **options) -> OnnxModels:
 def columns(folder):
     rows = [{"runtime_format": one} for one in ("fp32", "static_int8", "dynamic_int8", "int2")]
     found = evaluator(folder, quality=["accuracy", "cosine"]).evaluate(Batch.of(rows))
-    assert not found.faults
+    assert not found.failures
     return found.columns
 
 
@@ -112,7 +112,7 @@ def test_calibration_takes_any_number_of_examples(folder, calibration):
     inputs, targets = images(400)  # 80 calibrate: a batch of 64, and one of 16
     made = evaluator(folder, data=(inputs, targets), calibration=calibration)
     found = made.evaluate(Batch.of([{"runtime_format": "static_int8"}]))
-    assert not found.faults
+    assert not found.failures
 
 
 class Product(nn.Module):
@@ -130,17 +130,17 @@ def test_operators_that_the_file_does_not_have_are_a_failure_of_the_design(folde
     made = evaluator(folder, model=str(tmp_path / "product.onnx"), quality="cosine")
     design = {"runtime_format": "static_int8", "operators": "convolutions"}
     found = made.evaluate(Batch.of([design, {**design, "operators": "products"}]))
-    assert list(found.faults) == [0]
-    assert "the model has no Conv" in str(found.faults[0])
+    assert list(found.failures) == [0]
+    assert "the model has no Conv" in str(found.failures[0])
 
 
 def test_file_of_one_example_needs_batches_of_one(folder, tmp_path):
     write_onnx(tmp_path / "one.onnx", Product(), torch.zeros(1, 1, 8, 8), dynamic_axes={})
     options = {"model": str(tmp_path / "one.onnx"), "quality": "cosine"}
     rows = Batch.of([{"runtime_format": "fp32"}])
-    assert not evaluator(folder, **options).evaluate(rows).faults
-    faults = evaluator(folder, **options, batch=4).evaluate(rows).faults
-    assert "does not run on inputs of shape x (4, 1, 8, 8)" in str(faults[0])
+    assert not evaluator(folder, **options).evaluate(rows).failures
+    failures = evaluator(folder, **options, batch=4).evaluate(rows).failures
+    assert "does not run on inputs of shape x (4, 1, 8, 8)" in str(failures[0])
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def encoder() -> nn.Module:
 
 def measure(evaluator: LayerDrop, **design: object) -> dict[str, float]:
     found = evaluator.evaluate(Batch.of([design]))
-    assert not found.faults, found.faults
+    assert not found.failures, found.failures
     return {name: float(column[0]) for name, column in found.columns.items()}
 
 
@@ -161,7 +161,7 @@ def test_a_list_of_another_length_is_a_failure_where_only_a_function_knows_it(
     )
     evaluator.check_values({"ffn[0]": [True], "ffn[1]": [False]})
     found = evaluator.evaluate(Batch.of([{"ffn[0]": True, "ffn[1]": False}]))
-    assert "'ffn' has 2 entries" in found.faults[0].reason
+    assert "'ffn' has 2 entries" in found.failures[0].reason
 
 
 def test_the_test_split_is_measured_with_resamples() -> None:

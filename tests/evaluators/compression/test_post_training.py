@@ -44,7 +44,7 @@ print(json.dumps([{name: got.columns[name][row].hex() for name in sys.argv[2:]} 
 
 def reading(split="search", **design):
     got = PostTraining(repeats=2, split=split).evaluate(Batch.of([design]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(column[0]) for name, column in got.columns.items()}
 
 
@@ -192,9 +192,9 @@ def test_a_design_that_cannot_be_is_the_fault_of_its_row_only():
     got = PostTraining(repeats=2).evaluate(
         Batch.of([{"weight_format": "int8"}, {"weight_format": "int88"}])
     )
-    assert list(got.faults) == [1]
-    assert got.faults[1].kind == "raised"
-    assert "did you mean 'int8'?" in got.faults[1].reason
+    assert list(got.failures) == [1]
+    assert got.failures[1].kind == "raised"
+    assert "did you mean 'int8'?" in got.failures[1].reason
     assert got.columns["accuracy"][0] >= 0.98
 
 

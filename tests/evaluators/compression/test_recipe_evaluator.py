@@ -29,12 +29,12 @@ print(json.dumps({name: column[0].hex() for name, column in got.columns.items()}
 
 def reading(design=None, **options):
     got = ByRecipe(model=MODEL, **options).evaluate(Batch.of([design or {"unused": 1}]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(column[0]) for name, column in got.columns.items()}
 
 
-def fault(design, **options):
-    return ByRecipe(model=MODEL, **options).evaluate(Batch.of([design])).faults[0].reason
+def failure(design, **options):
+    return ByRecipe(model=MODEL, **options).evaluate(Batch.of([design])).failures[0].reason
 
 
 def test_left_alone_it_is_the_trained_network():
@@ -101,14 +101,14 @@ def test_another_process_measures_the_same_bits():
 
 
 def test_what_cannot_be_done_to_a_layer_is_a_fault_that_names_it():
-    reason = fault({"rank": 100}, recipe="svd {rank}/fp16")
+    reason = failure({"rank": 100}, recipe="svd {rank}/fp16")
     assert reason == "conv1.weight, 'svd 100/fp16': a rank of 100 is not in 1 to 9"
 
 
 def test_blocks_that_do_not_fit_are_a_fault_of_their_row_only():
     batch = Batch.of([{"f": "int4:group=32"}, {"f": "int4:channel"}])
     got = ByRecipe(model=MODEL, recipe="format {f}").evaluate(batch)
-    assert list(got.faults) == [0]
+    assert list(got.failures) == [0]
     assert got.columns["accuracy"][1] > 0.9
 
 
@@ -159,4 +159,4 @@ def test_smoothed_inputs_are_rounded_after_they_were_divided():
 
 
 def test_a_convolution_cannot_be_smoothed():
-    assert "fully connected" in fault({"unused": 1}, recipe="smooth 0.5/int8:channel")
+    assert "fully connected" in failure({"unused": 1}, recipe="smooth 0.5/int8:channel")

@@ -85,5 +85,5 @@ def test_of_many_designs_each_is_as_large_as_by_itself():
 def test_what_does_not_fit_a_layer_is_a_fault_of_the_rows_that_say_it():
     rows = [{"bits": text} for text in ("int4:group=32", "int4", "int4:group=32")]
     got = Size(model=MODEL, recipe="format {bits}").evaluate(Batch.of(rows))
-    assert sorted(got.faults) == [0, 2]
-    assert got.faults[2].reason.startswith("conv1.weight, 'format int4:group=32'")
+    assert sorted(got.failures) == [0, 2]
+    assert got.failures[2].reason.startswith("conv1.weight, 'format int4:group=32'")

@@ -35,7 +35,7 @@ def trace(tmp_path):
 def measure(trace, **design):
     made = EarlyExitDvfs(file=str(trace), split="test", **CHIP)
     found = made.evaluate(Batch.of([{"threshold": 0.3, "deadline": 5.0} | design]))
-    assert not found.faults
+    assert not found.failures
     return {name: column[0] for name, column in found.columns.items()}
 
 
@@ -104,5 +104,5 @@ def test_a_missing_file_and_swapped_voltages_are_refused(trace, tmp_path):
     with pytest.raises(SpecError, match="there is no file"):
         EarlyExitDvfs(file=str(tmp_path / "none.csv"))
     made = EarlyExitDvfs(file=str(trace), **(CHIP | {"lowest_voltage": 0.9}))
-    faults = made.evaluate(Batch.of([{"threshold": 0.3, "deadline": 5.0}])).faults
-    assert faults[0].reason == "the lowest voltage is above the highest"
+    failures = made.evaluate(Batch.of([{"threshold": 0.3, "deadline": 5.0}])).failures
+    assert failures[0].reason == "the lowest voltage is above the highest"

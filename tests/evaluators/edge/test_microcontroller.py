@@ -82,9 +82,9 @@ def test_a_slow_memory_makes_transfers_the_limit_and_formats_gain_by_their_bytes
 
 
 def test_what_does_not_fit_and_training_in_int8_are_infeasible(perceptron):
-    faults = run(perceptron, memory=1000).faults
-    assert faults[0].reason == "it needs 1320 B of the 1000 B of memory"
-    assert "int8" in run(perceptron, task="training", number_format="int8").faults[0].reason
+    failures = run(perceptron, memory=1000).failures
+    assert failures[0].reason == "it needs 1320 B of the 1000 B of memory"
+    assert "int8" in run(perceptron, task="training", number_format="int8").failures[0].reason
 
 
 def test_a_format_that_the_chip_lacks_and_a_bandwidth_of_zero_are_refused(perceptron):

@@ -76,9 +76,9 @@ def test_missions_are_those_of_a_sum_by_hand():
 
 
 def test_a_robot_that_is_too_heavy_to_hover_is_infeasible():
-    faults = fly(board_mass=1.5).faults
-    assert faults[0].kind == "infeasible"
-    assert faults[0].reason == "it cannot hover: its thrust is 0.797 of its weight"
+    failures = fly(board_mass=1.5).failures
+    assert failures[0].kind == "infeasible"
+    assert failures[0].reason == "it cannot hover: its thrust is 0.797 of its weight"
 
 
 def test_a_knee_beyond_the_limit_and_a_battery_without_energy_are_refused():

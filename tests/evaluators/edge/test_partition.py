@@ -194,7 +194,7 @@ def test_a_cut_beyond_the_last_of_a_function_of_the_user_is_infeasible(tmp_path)
     made = Partition(workload=function, bandwidth=1e6, round_trip=0.0, **PLACE)
     found = made.evaluate(Batch.of([{"cut": 1}, {"cut": 3}]))
     assert found.columns["sent"][0] == 2 * 4
-    assert found.faults[1].reason == "cut 3 is beyond the last of make, 2"
+    assert found.failures[1].reason == "cut 3 is beyond the last of make, 2"
 
 
 def test_a_device_file_of_the_user_changes_the_device_half(tmp_path):
@@ -238,7 +238,7 @@ def test_files_of_platforms_are_relative_to_the_study(tmp_path, monkeypatch):
     monkeypatch.chdir(elsewhere)
     study = Study.open(tmp_path / "study.yaml", storage="memory://")
     study.run(progress=False)
-    assert {one.fault for one in study.engine.finished} == {None}
+    assert {one.failure for one in study.engine.finished} == {None}
 
 
 def test_a_missing_file_of_a_platform_is_named(tmp_path):

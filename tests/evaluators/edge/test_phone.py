@@ -71,8 +71,8 @@ def test_a_phone_that_never_throttles_has_no_time_until_then():
 
 
 def test_seven_billion_weights_of_16_bits_do_not_fit_into_8_gb():
-    faults = run(weight_bits=16.0).faults
-    assert faults[0].reason.startswith("it needs 1.37e+10 B of the 8e+09 B")
+    failures = run(weight_bits=16.0).failures
+    assert failures[0].reason.startswith("it needs 1.37e+10 B of the 8e+09 B")
 
 
 def test_a_workload_that_is_none_and_a_bandwidth_of_zero_are_refused():

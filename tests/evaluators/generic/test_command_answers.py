@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.command import Command
@@ -36,11 +36,11 @@ def _pythons_own_limit_of_digits():
     sys.set_int_max_str_digits(before)
 
 
-def fault(run: list[str], **options: object) -> Fault:
+def failure(run: list[str], **options: object) -> Failure:
     """Why a study that asks for the metric has no answer."""
     command = Command(run=run, metrics={"power": "W"}, timeout=30, **options)
     bound = Bound(name="board", evaluator=command, names={"rows": "rows"})
-    return bound.evaluate(Batch.of([{"rows": 8}])).faults[0]
+    return bound.evaluate(Batch.of([{"rows": 8}])).failures[0]
 
 
 def test_a_number_is_the_metric() -> None:
@@ -67,13 +67,13 @@ def test_every_design_gets_its_own_answer() -> None:
 
 
 def test_an_infeasible_design_keeps_the_programs_reason() -> None:
-    assert fault(printing('{"infeasible": "too hot"}')) == Fault(
+    assert failure(printing('{"infeasible": "too hot"}')) == Failure(
         kind="infeasible", reason="too hot"
     )
 
 
 def test_infeasible_false_is_no_reason() -> None:
-    assert told(printing('{"infeasible": false, "power": 1}')).faults == {}
+    assert told(printing('{"infeasible": false, "power": 1}')).failures == {}
 
 
 @pytest.mark.parametrize(
@@ -101,20 +101,20 @@ def test_infeasible_false_is_no_reason() -> None:
     ],
 )
 def test_rubbish_is_invalid_and_named(said: str, named: str) -> None:
-    seen = fault([sys.executable, "-c", "import sys; print(sys.argv[1])", said])
+    seen = failure([sys.executable, "-c", "import sys; print(sys.argv[1])", said])
     assert (seen.kind, named in seen.reason) == ("invalid", True), seen.reason
 
 
 def test_bytes_that_are_no_text_are_rubbish_too() -> None:
     run = [sys.executable, "-c", r"import sys; sys.stdout.buffer.write(b'\xff\xfe\x00')"]
-    assert fault(run).kind == "invalid"
+    assert failure(run).kind == "invalid"
 
 
 def test_a_fault_in_one_row_leaves_the_others_alone() -> None:
     run = [sys.executable, "-c", ECHO]
     command = Command(run=run, metrics={"power": "W"})
     got = command.evaluate(Batch.of([{"rows": 8}, {"rows": "many"}, {"rows": 2}]))
-    assert (got.columns["power"][[0, 2]].tolist(), list(got.faults)) == ([16, 4], [1])
+    assert (got.columns["power"][[0, 2]].tolist(), list(got.failures)) == ([16, 4], [1])
 
 
 def test_values_of_numpy_reach_the_program_as_plain_json(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_program_sees_only_what_it_reads() -> None:
     run = [sys.executable, "-c", "import sys; sys.exit(sys.stdin.read())"]
     command = Command(run=run, metrics={"power": "W"}, reads=["rows"])
     got = command.evaluate(Batch.of([{"rows": 8, "clock": 1.0}]))
-    assert (command.reads, got.faults[0].reason) == ({"rows"}, 'exit status 1: {"rows": 8}')
+    assert (command.reads, got.failures[0].reason) == ({"rows"}, 'exit status 1: {"rows": 8}')
 
 
 def test_without_a_list_it_reads_everything() -> None:
@@ -174,7 +174,7 @@ def test_repeats_that_agree_keep_the_error_that_the_program_tells(tmp_path: Path
 
 
 def test_repeats_stop_at_the_first_fault(tmp_path: Path) -> None:
-    seen = fault(counting(tmp_path, [1, "hot", 3]), repeats=3)
+    seen = failure(counting(tmp_path, [1, "hot", 3]), repeats=3)
     assert (seen.kind, (tmp_path / "count.n").read_text()) == ("invalid", "2")
 
 
@@ -184,5 +184,5 @@ def test_a_single_run_claims_no_spread() -> None:
 
 def test_the_folder_and_the_environment_are_the_programs(tmp_path: Path) -> None:
     look = "import os; print(os.getcwd(), os.environ['THREADS'])"
-    seen = fault([sys.executable, "-c", look], cwd=str(tmp_path), env={"THREADS": "1"})
+    seen = failure([sys.executable, "-c", look], cwd=str(tmp_path), env={"THREADS": "1"})
     assert f"{tmp_path} 1" in seen.reason

@@ -83,11 +83,11 @@ def test_a_build_outlives_the_evaluator_until_a_source_changes(folder):
 def test_a_build_that_fails_is_the_trials_failure_with_the_last_lines(folder):
     command = command_in(folder)
     got = measured(command, {"tile": 3, "threads": 1}, {"tile": 2, "threads": 1})
-    assert got.faults[0].kind == "raised"
-    assert got.faults[0].reason == (
+    assert got.failures[0].kind == "raised"
+    assert got.failures[0].reason == (
         "the build failed with exit status 1: kernel.c:7: error: tile must be even"
     )
-    assert list(got.faults) == [0]
+    assert list(got.failures) == [0]
     measured(command, {"tile": 3, "threads": 1})  # it is tried again
     assert len(builds(folder)) == 3
 
@@ -95,7 +95,7 @@ def test_a_build_that_fails_is_the_trials_failure_with_the_last_lines(folder):
 def test_a_build_that_never_ends_is_a_timeout(folder):
     run = [sys.executable, "-c", "while True: pass", "{tile}"]
     got = measured(command_in(folder, run=run, timeout=0.2), {"tile": 2, "threads": 1})
-    assert got.faults[0].kind == "timeout"
+    assert got.failures[0].kind == "timeout"
 
 
 def test_the_seed_depends_on_the_design_and_on_nothing_else(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.system import process_tree
 from dse_evaluators.generic.command import Command
 
@@ -25,8 +25,8 @@ def told(script: str, folder: Path, **options: object) -> Metrics:
     return command.evaluate(Batch.of([{"rows": 8}]))
 
 
-def fault(script: str, folder: Path, **options: object) -> Fault:
-    return told(script, folder, **options).faults[0]
+def failure(script: str, folder: Path, **options: object) -> Failure:
+    return told(script, folder, **options).failures[0]
 
 
 def gone(pid: int) -> bool:
@@ -86,7 +86,7 @@ def test_a_child_with_a_session_of_its_own_does_not_outlive_the_trial(tmp_path: 
 
 
 def test_nor_does_it_outlive_a_timeout(tmp_path: Path) -> None:
-    assert fault(DAEMON + "time.sleep(600)", tmp_path, timeout=2).kind == "timeout"
+    assert failure(DAEMON + "time.sleep(600)", tmp_path, timeout=2).kind == "timeout"
     assert ends(soon(tmp_path / "child"))
 
 
@@ -114,28 +114,28 @@ command.evaluate(Batch.of([{{"rows": 8}}]))
 
 
 def test_an_exit_status_is_a_failure_with_the_last_words(tmp_path: Path) -> None:
-    seen = fault("import sys; print('no board', file=sys.stderr); sys.exit(7)", tmp_path)
-    assert seen == Fault(kind="raised", reason="exit status 7: no board")
+    seen = failure("import sys; print('no board', file=sys.stderr); sys.exit(7)", tmp_path)
+    assert seen == Failure(kind="raised", reason="exit status 7: no board")
 
 
 def test_an_answer_before_a_failure_does_not_count(tmp_path: Path) -> None:
-    seen = fault("import sys; print('{\"power\": 1}'); sys.exit(1)", tmp_path)
+    seen = failure("import sys; print('{\"power\": 1}'); sys.exit(1)", tmp_path)
     assert seen.kind == "raised"
 
 
 def test_the_last_words_are_cut_to_two_thousand_characters(tmp_path: Path) -> None:
-    seen = fault("import sys; sys.exit('x' * 50_000 + 'the end')", tmp_path)
+    seen = failure("import sys; sys.exit('x' * 50_000 + 'the end')", tmp_path)
     assert (len(seen.reason) < 2_100, seen.reason.endswith("the end")) == (True, True)
 
 
 def test_a_crash_names_the_signal(tmp_path: Path) -> None:
-    seen = fault("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
+    seen = failure("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
     assert (seen.kind, seen.reason.startswith("killed by SIGSEGV")) == ("crashed", True)
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
     command = Command(run=["no-such-bench"], metrics={"power": "W"})
-    seen = command.evaluate(Batch.of([{"rows": 8}])).faults[0]
+    seen = command.evaluate(Batch.of([{"rows": 8}])).failures[0]
     assert (seen.kind, "No such file" in seen.reason) == ("raised", True)
     assert "no-such-bench" in seen.reason
 
@@ -143,17 +143,17 @@ def test_a_program_that_is_not_there_is_named() -> None:
 def test_a_program_that_may_not_be_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "bench").write_text("#!/bin/sh\n")
     command = Command(run=[str(tmp_path / "bench")], metrics={"power": "W"})
-    seen = command.evaluate(Batch.of([{"rows": 8}])).faults[0]
+    seen = command.evaluate(Batch.of([{"rows": 8}])).failures[0]
     assert (seen.kind, "Permission denied" in seen.reason) == ("raised", True)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    seen = fault("", tmp_path, cwd=str(tmp_path / "nowhere"))
+    seen = failure("", tmp_path, cwd=str(tmp_path / "nowhere"))
     assert (seen.kind, "nowhere" in seen.reason) == ("raised", True)
 
 
 def test_a_program_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
-    seen = fault("import time; time.sleep(600)", tmp_path, timeout="0.5 s")
+    seen = failure("import time; time.sleep(600)", tmp_path, timeout="0.5 s")
     assert (seen.kind, "0.5 s" in seen.reason) == ("timeout", True)
 
 
@@ -167,7 +167,7 @@ def tidy(*_):
 signal.signal(signal.SIGTERM, tidy)
 time.sleep(600)
 """
-    seen = fault(script, tmp_path, timeout=5)
+    seen = failure(script, tmp_path, timeout=5)
     assert (seen.kind, seen.reason.endswith(": tidied")) == ("timeout", True)
     assert (tmp_path / "tidy").exists()
 
@@ -175,13 +175,13 @@ time.sleep(600)
 @pytest.mark.slow
 def test_a_program_that_ignores_sigterm_is_killed_after_a_grace(tmp_path: Path) -> None:
     script = CHILD + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
-    seen = fault(script, tmp_path, timeout=5)
+    seen = failure(script, tmp_path, timeout=5)
     assert (seen.kind, ends(soon(tmp_path / "child"))) == ("timeout", True)
 
 
 @pytest.mark.slow
 def test_a_timeout_ends_the_programs_children_too(tmp_path: Path) -> None:
-    seen = fault(CHILD + "time.sleep(600)", tmp_path, timeout=5)
+    seen = failure(CHILD + "time.sleep(600)", tmp_path, timeout=5)
     assert (seen.kind, ends(soon(tmp_path / "child"))) == ("timeout", True)
 
 
@@ -201,7 +201,7 @@ def test_a_child_that_left_the_session_does_not_hold_up_the_answer(tmp_path: Pat
 @pytest.mark.slow
 def test_closing_the_pipes_is_not_ending(tmp_path: Path) -> None:
     script = "import os, time; os.close(1); os.close(2); time.sleep(600)"
-    assert fault(script, tmp_path, timeout=0.5).kind == "timeout"
+    assert failure(script, tmp_path, timeout=0.5).kind == "timeout"
 
 
 @pytest.mark.slow

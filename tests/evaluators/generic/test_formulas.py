@@ -74,32 +74,32 @@ def judged(evaluator: Formulas, batch: Batch) -> Metrics:
 @pytest.mark.parametrize("text", ["energy / time", "energy // time", "energy % time"])
 def test_division_by_zero_is_the_fault_of_its_row(text: str) -> None:
     got = judged(formula(text), columns(energy=[6.0, 6.0], time=[4.0, 0.0]))
-    assert (list(got.faults), got.faults[1].kind) == ([1], "invalid")
-    assert "energy = 6.0, time = 0.0" in got.faults[1].reason
+    assert (list(got.failures), got.failures[1].kind) == ([1], "invalid")
+    assert "energy = 6.0, time = 0.0" in got.failures[1].reason
 
 
 def test_whole_numbers_divided_by_zero_are_a_fault_too() -> None:
     got = judged(formula("a // b"), columns(a=[6, 6], b=[4, 0]))
-    assert (got.columns["out"][0], list(got.faults)) == (1, [1])
+    assert (got.columns["out"][0], list(got.failures)) == (1, [1])
 
 
 def test_the_root_of_a_negative_number_is_a_fault() -> None:
-    assert judged(formula("sqrt(a)"), columns(a=[-1.0])).faults[0].kind == "invalid"
+    assert judged(formula("sqrt(a)"), columns(a=[-1.0])).failures[0].kind == "invalid"
 
 
 def test_a_formula_without_names_that_has_no_value_is_a_fault() -> None:
-    assert judged(formula("1 / 0"), columns(a=[1.0])).faults[0].kind == "invalid"
+    assert judged(formula("1 / 0"), columns(a=[1.0])).failures[0].kind == "invalid"
 
 
 @pytest.mark.parametrize("beside", [[], [{"a": 1.0, "b": 2.0}]])
 def test_an_absent_reading_is_a_fault_of_its_row(beside: list[dict[str, float]]) -> None:
     got = judged(formula("a * b"), Batch.of([{"a": 3.0}, *beside]))
-    assert (list(got.faults), "b = absent" in got.faults[0].reason) == ([0], True)
+    assert (list(got.failures), "b = absent" in got.failures[0].reason) == ([0], True)
 
 
 def test_an_absence_that_is_asked_for_is_none() -> None:
     got = formula("max(b is absent, 0)").evaluate(Batch.of([{"a": 3.0}, {"a": 1.0, "b": 2.0}]))
-    assert (got.columns["out"].tolist(), got.faults) == ([1, 0], {})
+    assert (got.columns["out"].tolist(), got.failures) == ([1, 0], {})
 
 
 def test_a_formula_without_names_is_the_same_in_every_row() -> None:

@@ -73,7 +73,7 @@ def test_all_kinds_of_evaluators_work_together(trials: dict[tuple[object, ...], 
         "cost.energy": pytest.approx(16.0),
         "quality.accuracy": 0.97,
     }
-    gaps = [key for key, trial in trials.items() if trial.fault]
+    gaps = [key for key, trial in trials.items() if trial.failure]
     assert sorted(gaps) == [
         (8, "int8", 200e6),
         (16, "fp8", 100e6),

@@ -88,13 +88,13 @@ def refuses(rows: int) -> dict[str, float]:
 def test_what_is_wrong_is_told_as_what_it_is(
     function: Callable[..., Any], kind: str, named: str
 ) -> None:
-    seen = told(function).faults[0]
+    seen = told(function).failures[0]
     assert (seen.kind, named in seen.reason) == (kind, True), seen.reason
 
 
 def test_a_fault_in_one_row_leaves_the_others_alone() -> None:
     got = told(lambda rows: {"area": 1 / rows}, {"rows": 2}, {"rows": 0}, {"rows": 4})
-    assert (got.columns["area"][[0, 2]].tolist(), list(got.faults)) == ([0.5, 0.25], [1])
+    assert (got.columns["area"][[0, 2]].tolist(), list(got.failures)) == ([0.5, 0.25], [1])
 
 
 # -- columns ------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_what_is_not_finite_is_a_fault_of_its_row() -> None:
         return {"area": np.divide(1.0, rows, out=np.full(len(rows), np.inf), where=rows != 0)}
 
     got = told(inverse, {"rows": 2}, {"rows": 0}, batch=True)
-    assert (list(got.faults), got.faults[1].kind) == ([1], "invalid")
+    assert (list(got.failures), got.failures[1].kind) == ([1], "invalid")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_columns_that_do_not_fit_are_the_fault_of_every_row(
     evaluator = Python(function=function, metrics={"area": "mm2"}, batch=True)
     bound = Bound(name="chip", evaluator=evaluator, names={"rows": "rows"})
     got = bound.evaluate(Batch({"rows": Column(np.array([2, 3]))}, 2))
-    assert [got.faults[row].kind for row in (0, 1)] == ["raised", "raised"]
+    assert [got.failures[row].kind for row in (0, 1)] == ["raised", "raised"]
 
 
 def test_a_function_without_parameters_is_called_once_for_all_rows() -> None:

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.errors import PluginError, SpecError
 from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.pipeline import Pipeline
@@ -38,13 +38,13 @@ def design(rows: object, form: object = "int8", clock: object = 0.2, **more: obj
 
 def test_a_design_in_the_table_gets_its_row(tmp_path: Path) -> None:
     got = table(tmp_path).evaluate(Batch.of([design(8), design(8, "fp8", fused=False)]))
-    assert (got.columns["power"].tolist(), dict(got.faults)) == ([1.5, 2.5], {})
+    assert (got.columns["power"].tolist(), dict(got.failures)) == ([1.5, 2.5], {})
 
 
 def test_a_design_that_is_not_in_the_table_is_infeasible(tmp_path: Path) -> None:
     got = table(tmp_path).evaluate(Batch.of([design(32), design(8), design(8, "nothing")]))
-    missing = Fault(kind="infeasible", reason="not in the table")
-    assert dict(got.faults) == {0: missing, 2: missing}
+    missing = Failure(kind="infeasible", reason="not in the table")
+    assert dict(got.failures) == {0: missing, 2: missing}
     assert got.columns["power"][1] == 1.5
 
 
@@ -95,7 +95,7 @@ def test_numbers_among_words_are_still_numbers(tmp_path: Path) -> None:
 def test_neighbouring_whole_numbers_are_two(tmp_path: Path) -> None:
     big = table(tmp_path, "bytes,power\n8589934592,1\n8589934593,2\n")
     got = big.evaluate(Batch.of([{"bytes": 2**33}, {"bytes": 2**33 + 1}, {"bytes": 2**33 + 2}]))
-    assert (got.columns["power"][:2].tolist(), list(got.faults)) == ([1, 2], [2])
+    assert (got.columns["power"][:2].tolist(), list(got.failures)) == ([1, 2], [2])
 
 
 def test_an_empty_cell_is_an_absent_parameter(tmp_path: Path) -> None:

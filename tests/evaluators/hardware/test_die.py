@@ -44,15 +44,15 @@ def test_without_defects_every_die_works(law):
 
 
 @given(st.floats(0.0, 20.0))
-def test_the_more_faults_cluster_the_more_dies_work(faults):
-    at = np.array([faults])
+def test_the_more_faults_cluster_the_more_dies_work(failures):
+    at = np.array([failures])
     shares = [law(at, 3.0).item() for law in (poisson, murphy, seeds)]
     assert shares == pytest.approx(sorted(shares), rel=1e-12)
 
 
 @given(st.floats(0.0, 5.0))
-def test_faults_in_many_clusters_fall_as_independent_ones(faults):
-    at = np.array([faults])
+def test_faults_in_many_clusters_fall_as_independent_ones(failures):
+    at = np.array([failures])
     assert negative_binomial(at, 1e7).item() == pytest.approx(poisson(at, 0.0).item(), rel=1e-5)
 
 
@@ -97,8 +97,8 @@ def test_a_price_that_is_given_is_taken():
 
 def test_a_die_as_large_as_the_wafer_is_infeasible():
     got = Die(node_nm=7.0).evaluate(Batch.of([{"area": 60000.0}, {"area": 100.0}, {"area": 0.0}]))
-    assert set(got.faults) == {0, 2}
-    assert "no die of 60000 mm2 fits" in got.faults[0].reason
+    assert set(got.failures) == {0, 2}
+    assert "no die of 60000 mm2 fits" in got.failures[0].reason
 
 
 @pytest.mark.parametrize(

@@ -151,18 +151,18 @@ def test_a_higher_voltage_is_never_slower_and_never_saves(low, high):
 
 def test_a_clock_that_the_voltage_does_not_allow_is_infeasible_and_says_by_how_much():
     got = NodeFactors().evaluate(Batch.of([{"node_nm": 45, "voltage": 0.9, "clock": 1.2e9}]))
-    assert got.faults[0].kind == "infeasible"
-    assert "1000 MHz: 200 MHz less than 1200 MHz" in got.faults[0].reason
+    assert got.failures[0].kind == "infeasible"
+    assert "1000 MHz: 200 MHz less than 1200 MHz" in got.failures[0].reason
 
 
 def test_below_the_threshold_nothing_switches():
     got = NodeFactors().evaluate(Batch.of([{"node_nm": 45, "voltage": 0.3}]))
-    assert "no transistor switches" in got.faults[0].reason
+    assert "no transistor switches" in got.failures[0].reason
 
 
 def test_a_clock_of_nothing_is_infeasible():
     got = NodeFactors().evaluate(Batch.of([{"node_nm": 45, "voltage": 0.9, "clock": 0.0}]))
-    assert "a clock of 0 Hz is not positive" in got.faults[0].reason
+    assert "a clock of 0 Hz is not positive" in got.failures[0].reason
 
 
 def test_of_no_designs_it_says_nothing():

@@ -143,8 +143,8 @@ def test_multiplications_are_those_of_the_paper_s_table(name, gflops):
 
 def test_a_tile_that_does_not_fit_says_by_how_much():
     found = RESNET.evaluate(Batch.of([DESIGN | {"tile": "256x256x32"}, DESIGN]))
-    assert set(found.faults) == {0}
-    assert found.faults[0].reason == (
+    assert set(found.failures) == {0}
+    assert found.failures[0].reason == (
         "a tile of 256x256x32 needs 128 KiB of shared memory, has 48 KiB: 80 KiB short"
     )
 

@@ -75,7 +75,7 @@ def test_layer_of_own_graph_is_measured(edges):
     own = GraphConvolution(graph=str(edges), features_in=8, **QUICK)
     orders = ("aggregate-first", "combine-first")
     found = own.evaluate(Batch.of([{"features_out": 2, "order": one} for one in orders]))
-    assert not found.faults
+    assert not found.failures
     assert found.columns["edges"].tolist() == [7, 7]  # four ends of edges and three loops
     assert found.columns["operations"].tolist() == [2 * (7 * 8 + 3 * 16), 2 * (7 * 2 + 3 * 16)]
     times = [found.columns[f"{one}_time"] for one in ("aggregation", "combination")]
@@ -85,7 +85,7 @@ def test_layer_of_own_graph_is_measured(edges):
 
 def test_sizes_of_drawn_graphs_are_refused_for_own_graph(edges):
     found = GraphConvolution(graph=str(edges), **QUICK).evaluate(Batch.of([{"nodes": 10}]))
-    assert found.faults[0].reason.startswith("nodes has no effect on the graph of a file")
+    assert found.failures[0].reason.startswith("nodes has no effect on the graph of a file")
     with pytest.raises(PluginError, match="both_ways has no effect on a drawn graph"):
         GraphConvolution(both_ways=True)
 
@@ -93,8 +93,8 @@ def test_sizes_of_drawn_graphs_are_refused_for_own_graph(edges):
 def test_layer_beyond_memory_is_infeasible():
     wide = {"features_in": 65536, "features_out": 65536, "format": "float64"}
     found = GraphConvolution(nodes=1_000_000, degree=0.01, **QUICK).evaluate(Batch.of([wide]))
-    assert found.faults[0].kind == "infeasible"
-    assert "are free" in found.faults[0].reason
+    assert found.failures[0].kind == "infeasible"
+    assert "are free" in found.failures[0].reason
 
 
 def test_wrong_files_are_named(tmp_path, edges):

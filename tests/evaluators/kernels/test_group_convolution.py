@@ -31,13 +31,13 @@ def test_two_hundred_times_the_multiplications_take_longer():
 
 def test_groups_that_leave_channels_over_cannot_be_and_say_how_many():
     got = GroupConvolution().evaluate(Batch.of([{**SMALL, "group": 5}]))
-    assert got.faults[0].kind == "infeasible"
-    assert got.faults[0].reason == "16 channels in groups of 5: 1 left over"
+    assert got.failures[0].kind == "infeasible"
+    assert got.failures[0].reason == "16 channels in groups of 5: 1 left over"
 
 
 def test_a_window_without_a_middle_is_not_measured():
     got = GroupConvolution().evaluate(Batch.of([{**SMALL, "window": 4, "group": 4}]))
-    assert got.faults[0].kind == "raised"
+    assert got.failures[0].kind == "raised"
 
 
 @pytest.mark.slow
@@ -51,8 +51,8 @@ def test_a_regrouped_network_is_the_sum_of_its_layers_and_has_their_multiplicati
 
 def test_a_network_whose_groups_leave_channels_over_cannot_be():
     got = GroupedNetwork().evaluate(Batch.of([{"group": 3}]))
-    assert got.faults[0].kind == "infeasible"
-    assert got.faults[0].reason == "32 channels in groups of 3: 2 left over"
+    assert got.failures[0].kind == "infeasible"
+    assert got.failures[0].reason == "32 channels in groups of 3: 2 left over"
 
 
 def test_counts_that_are_none_are_told():

@@ -28,7 +28,7 @@ needs_numba = pytest.mark.skipif(bool(missing_language("numba")), reason="no num
 def faults_of(evaluator, *designs):
     """Why designs have no metrics: a wrong result is a reason of kind ``raised``."""
     found = evaluator.evaluate(Batch.of(list(designs)))
-    return {row: (fault.kind, fault.reason) for row, fault in found.faults.items()}
+    return {row: (failure.kind, failure.reason) for row, failure in found.failures.items()}
 
 
 @needs_compiler

@@ -140,7 +140,7 @@ def test_every_knob_moves_a_metric(knob, value):
 )
 def test_what_cannot_be_says_why_and_by_how_much(change, reason):
     found = GEMM.evaluate(Batch.of([DESIGN | change, DESIGN]))
-    assert {row: fault.reason for row, fault in found.faults.items()} == {0: reason}
+    assert {row: failure.reason for row, failure in found.failures.items()} == {0: reason}
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_parts_of_a_measured_kernel_sum_to_its_time():
 @pytest.mark.parametrize("device", ["a10", "t4"])
 def test_a_device_without_measurements_like_it_has_no_measured_kernel(device):
     found = GEMM.evaluate(Batch.of([DESIGN | {"device": device, "kernel": "measured"}]))
-    assert "no product with narrow weights was measured" in found.faults[0].reason
+    assert "no product with narrow weights was measured" in found.failures[0].reason

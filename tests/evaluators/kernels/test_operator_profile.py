@@ -30,7 +30,7 @@ def fails():
 
 def metrics_of(evaluator, **design):
     got = evaluator.evaluate(Batch.of([design]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 
@@ -93,12 +93,12 @@ def test_a_module_is_profiled():
 def test_a_network_that_cannot_run_fails_with_its_message(own):
     evaluator = OperatorProfile(workload={"python": f"{own}:fails", "input": [5]}, repeats=1)
     got = evaluator.evaluate(Batch.of([{"batch": 2}]))
-    assert "cannot run on [(2, 5)]" in got.faults[0].reason
+    assert "cannot run on [(2, 5)]" in got.failures[0].reason
 
 
 def test_more_threads_than_processors_are_infeasible():
     got = OperatorProfile(network="memnet").evaluate(Batch.of([{"threads": 1024}]))
-    assert got.faults[0].kind == "infeasible"
+    assert got.failures[0].kind == "infeasible"
 
 
 @pytest.mark.parametrize("name", CLASSIC_NETWORKS)

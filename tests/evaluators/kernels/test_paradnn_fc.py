@@ -48,7 +48,7 @@ def recorded():
 
 def test_as_many_networks_run_out_of_memory_as_the_authors_recorded():
     # 220 of 1,944 on a TPU: ParaDnn's recorded states.
-    assert len(TPU.evaluate(recorded()).faults) == 220
+    assert len(TPU.evaluate(recorded()).failures) == 220
 
 
 def test_the_winner_changes_where_the_authors_recorded_it():
@@ -118,8 +118,8 @@ def test_the_gpu_was_fitted_to_one_width_of_inputs():
 
 def test_a_network_that_does_not_fit_says_by_how_much():
     found = TPU.evaluate(Batch.of([DESIGN | {"layers": 128, "nodes": 4096}, DESIGN]))
-    assert set(found.faults) == {0}
-    assert found.faults[0].reason == "a worker needs 26.0 GB, has 8.0 GB: 18.0 GB short"
+    assert set(found.failures) == {0}
+    assert found.failures[0].reason == "a worker needs 26.0 GB, has 8.0 GB: 18.0 GB short"
 
 
 @pytest.mark.parametrize("options", [{"platform": "tpu"}, {"mode": "free"}])

@@ -157,8 +157,8 @@ def test_a_recurrence_bounds_the_interval():
 def test_too_few_registers_make_a_design_infeasible():
     made = SoftwarePipeline(loop="flash-attention", warps=2)
     metrics = made.evaluate(Batch.of([{"registers": 10}, {"registers": 1000}]))
-    assert metrics.faults.keys() == {0}
-    assert metrics.faults[0].kind == "infeasible"
+    assert metrics.failures.keys() == {0}
+    assert metrics.failures[0].kind == "infeasible"
     assert (metrics.columns["interval"][1], metrics.columns["proven"][1]) == (8, 1)
     assert metrics.columns["speedup"][1] == 23 / 8
 
@@ -168,9 +168,9 @@ def test_without_time_there_is_a_bound_and_no_schedule():
     found = find_least_interval(graph, Machine(warps=2), 0.0)
     assert found == LeastInterval(schedule=None, bound=8, ended="time-out")
     made = SoftwarePipeline(loop="flash-attention", limit=1e-9)
-    fault = made.evaluate(Batch.of([{}])).faults[0]
-    assert fault.kind == "raised"
-    assert "its interval is at least 8 cycles" in fault.reason
+    failure = made.evaluate(Batch.of([{}])).failures[0]
+    assert failure.kind == "raised"
+    assert "its interval is at least 8 cycles" in failure.reason
 
 
 def test_a_loop_of_the_user_has_defaults(tmp_path):

@@ -27,7 +27,7 @@ def heads(keys: int, rounding=FP32, width: int = 16) -> Heads:
 
 def measured(**design) -> dict[str, float]:
     told = Attention(queries=64).evaluate(Batch.of([{**PLAIN, **design}]))
-    assert not told.faults
+    assert not told.failures
     return {name: float(values[0]) for name, values in told.columns.items()}
 
 
@@ -103,8 +103,8 @@ def test_traffic_is_counted_by_hand() -> None:
 )
 def test_what_cannot_be_run_is_the_fault_of_its_row(design, reason) -> None:
     told = Attention(queries=8).evaluate(Batch.of([PLAIN | {"keys": 64}, PLAIN | design]))
-    assert list(told.faults) == [1]
-    assert reason in told.faults[1].reason
+    assert list(told.failures) == [1]
+    assert reason in told.failures[1].reason
 
 
 @pytest.mark.parametrize("option", ["queries", "width"])

@@ -15,7 +15,7 @@ from dse_evaluators.numerics.tensors import DISTRIBUTIONS, tensors
 
 def told(text: str, name: str = "gaussian") -> dict[str, float]:
     metrics = Distortion(tensors=name).evaluate(Batch.of([{"weight_format": text}]))
-    assert not metrics.faults
+    assert not metrics.failures
     return {key: float(values[0]) for key, values in metrics.columns.items()}
 
 
@@ -78,7 +78,7 @@ def test_numbers_that_a_format_makes_infinite_are_a_fault() -> None:
     metrics = Distortion(tensors="outliers").evaluate(
         Batch.of([{"weight_format": "fp:e2m1,specials=ieee,overflow=ieee"}])
     )
-    assert "infinite" in metrics.faults[0].reason
+    assert "infinite" in metrics.failures[0].reason
 
 
 def test_tensors_that_are_not_there_are_refused() -> None:

@@ -19,7 +19,7 @@ SMALL = LayerCast(prompts=16, steps=24)
 
 def told(**design) -> dict[str, float]:
     metrics = SMALL.evaluate(Batch.of([design]))
-    assert not metrics.faults
+    assert not metrics.failures
     return {name: float(values[0]) for name, values in metrics.columns.items()}
 
 
@@ -93,7 +93,7 @@ def test_memory_is_weights_one_cast_matrix_and_the_cache() -> None:
 
 def test_parts_that_are_none_are_a_fault() -> None:
     told = SMALL.evaluate(Batch.of([{"parts": 0}]))
-    assert "at least 1" in told.faults[0].reason
+    assert "at least 1" in told.failures[0].reason
 
 
 def test_no_prompts_are_refused() -> None:

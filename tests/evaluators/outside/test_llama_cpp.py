@@ -36,7 +36,7 @@ def test_request_side_inputs_share_one_start(made):
         Batch.of([{"clients": 1}, {"clients": 2}, {"clients": 2, "rate": 50.0}])
     )
     started = servers()
-    assert not metrics.faults
+    assert not metrics.failures
     assert len(started) == 1
     for name in ("ttft", "tpot", "throughput", "memory"):
         assert (metrics.columns[name] > 0.0).all(), name
@@ -53,27 +53,29 @@ def test_what_cannot_be_served_is_infeasible_without_a_start(made):
         {"ubatch": 64, "batch": 32},
         {"kv_type_v": "q8_0", "flash_attention": "off"},
     ]
-    faults = made.evaluate(Batch.of(rows)).faults
-    assert [faults[row].kind for row in range(3)] == ["infeasible"] * 3
-    assert "32 tokens for each of 2 slots" in faults[0].reason
+    failures = made.evaluate(Batch.of(rows)).failures
+    assert [failures[row].kind for row in range(3)] == ["infeasible"] * 3
+    assert "32 tokens for each of 2 slots" in failures[0].reason
     assert not servers()
 
 
 def test_a_killed_server_costs_at_most_one_design(made):
     made.evaluate(Batch.of([{"clients": 1}]))
     os.kill(servers()[0], signal.SIGKILL)
-    first = made.evaluate(Batch.of([{"clients": 1}])).faults
-    assert {fault.kind for fault in first.values()} <= {"lost"}, "an engine repeats a lost trial"
-    assert not made.evaluate(Batch.of([{"clients": 1}])).faults
+    first = made.evaluate(Batch.of([{"clients": 1}])).failures
+    assert {failure.kind for failure in first.values()} <= {"lost"}, (
+        "an engine repeats a lost trial"
+    )
+    assert not made.evaluate(Batch.of([{"clients": 1}])).failures
 
 
 def test_a_damaged_file_is_one_failure_with_the_servers_last_words(tmp_path):
     pytest.importorskip("xllamacpp")
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(64))
     made = LlamaCpp(model=str(tmp_path / "broken.gguf"), traffic=TRAFFIC)
-    fault = made.evaluate(Batch.of([{"clients": 1}])).faults[0]
-    assert fault.kind == "crashed"
-    assert "broken.gguf" in fault.reason
+    failure = made.evaluate(Batch.of([{"clients": 1}])).failures[0]
+    assert failure.kind == "crashed"
+    assert "broken.gguf" in failure.reason
     assert not servers()
 
 
@@ -125,7 +127,7 @@ def test_files_by_format_are_served_in_their_size(tmp_path):
     assert made.reads == {"weight_format"}
     metrics = made.evaluate(Batch.of([{"weight_format": name} for name in files]))
     made.close()
-    assert not metrics.faults
+    assert not metrics.failures
     assert metrics.columns["model_size"].tolist() == [one.stat().st_size for one in files.values()]
 
 

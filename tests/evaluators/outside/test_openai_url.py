@@ -88,7 +88,7 @@ def test_times_are_those_of_the_server_and_a_command_line_is_started_once(make, 
     assert made.reads == {"pause"}
     designs = [{"pause": p, "clients": c} for c in (1, 4) for p in (0.02, 0.0)]
     metrics = made.evaluate(Batch.of(designs))
-    assert not metrics.faults
+    assert not metrics.failures
     assert len((tmp_path / "n").read_text().split()) == 2
     slow = metrics.columns["tpot_p50"][[0, 2]]
     assert (slow >= 0.015).all()  # a client that was late for the first token sees less than .02 s
@@ -111,51 +111,51 @@ def test_times_are_those_of_the_server_and_a_command_line_is_started_once(make, 
 )
 def test_a_failing_server_is_one_failed_trial_and_the_next_is_measured(make, do, kind, words):
     made = make(pause="0", timeout=1, start=1)
-    fault = made.evaluate(Batch.of([{"do": do}])).faults[0]
-    assert (fault.kind, words in fault.reason) == (kind, True), fault
-    assert not made.evaluate(Batch.of([{"do": "work"}])).faults
+    failure = made.evaluate(Batch.of([{"do": do}])).failures[0]
+    assert (failure.kind, words in failure.reason) == (kind, True), failure
+    assert not made.evaluate(Batch.of([{"do": "work"}])).failures
 
 
 def test_a_port_in_use_is_said_before_a_start(make, tmp_path):
     first = make("work", "0")
-    assert not first.evaluate(Batch.of([{"clients": 1}])).faults
+    assert not first.evaluate(Batch.of([{"clients": 1}])).failures
     url = first._endpoint.url
     again = make("work", "0", url=url)
-    assert "already in use" in again.evaluate(Batch.of([{"clients": 1}])).faults[0].reason
+    assert "already in use" in again.evaluate(Batch.of([{"clients": 1}])).failures[0].reason
     assert len((tmp_path / "n").read_text().split()) == 1
     running = OpenAiUrl(url=f"{url}/v1", traffic=TRAFFIC, repeats=2)
     metrics = running.evaluate(Batch.of([{"clients": 2, "rate": 100.0}]))
-    assert not metrics.faults
+    assert not metrics.failures
     assert "memory" not in metrics.columns
 
 
 def test_a_key_is_sent_and_never_shown(make, monkeypatch):
     made = make("key", "0", api_key_env="SERVER_KEY")
-    assert "SERVER_KEY is not set" in made.evaluate(Batch.of([{"clients": 1}])).faults[0].reason
+    assert "SERVER_KEY is not set" in made.evaluate(Batch.of([{"clients": 1}])).failures[0].reason
     monkeypatch.setenv("SERVER_KEY", "wrong-4711")
-    fault = made.evaluate(Batch.of([{"clients": 1}])).faults[0]
-    assert "status 401" in fault.reason
-    assert "4711" not in fault.reason + repr(made._endpoint)
+    failure = made.evaluate(Batch.of([{"clients": 1}])).failures[0]
+    assert "status 401" in failure.reason
+    assert "4711" not in failure.reason + repr(made._endpoint)
     monkeypatch.setenv("SERVER_KEY", "right")
-    assert not made.evaluate(Batch.of([{"clients": 1}])).faults
+    assert not made.evaluate(Batch.of([{"clients": 1}])).failures
 
 
 def test_no_server_at_the_url_is_a_failure():
     made = OpenAiUrl(url=f"http://127.0.0.1:{find_free_port()}", traffic=TRAFFIC)
-    assert "refused" in made.evaluate(Batch.of([{"clients": 1}])).faults[0].reason
+    assert "refused" in made.evaluate(Batch.of([{"clients": 1}])).failures[0].reason
 
 
 def test_the_server_of_llama_cpp_is_measured_at_its_url():
     pytest.importorskip("xllamacpp")
     shape = {"layers": 1, "width": 64, "heads": 4, "kv_heads": 2, "ffn": 128}
     served = LlamaCpp(model=shape, traffic=TRAFFIC, repeats=1)
-    assert not served.evaluate(Batch.of([{"parallel": 2}])).faults
+    assert not served.evaluate(Batch.of([{"parallel": 2}])).failures
     made = OpenAiUrl(url=served._endpoint.url, traffic=TRAFFIC, repeats=1)
     metrics = made.evaluate(Batch.of([{"clients": 2}]))
     served.close()
-    assert not metrics.faults
+    assert not metrics.failures
     assert metrics.columns["throughput"][0] > 0.0
-    assert "refused" in made.evaluate(Batch.of([{"clients": 2}])).faults[0].reason
+    assert "refused" in made.evaluate(Batch.of([{"clients": 2}])).failures[0].reason
 
 
 @pytest.mark.parametrize(

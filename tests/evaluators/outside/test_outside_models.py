@@ -45,7 +45,7 @@ def test_without_its_environment_an_evaluator_says_how_to_get_it(evaluator, tmp_
 
 def test_a_python_without_the_tool_is_told_by_the_tools_name():
     told = ScaleSim(python=sys.executable).evaluate(Batch.of([{"rows": 8, "cols": 8}]))
-    assert "No module named 'scalesim'" in told.faults[0].reason
+    assert "No module named 'scalesim'" in told.failures[0].reason
 
 
 def test_an_evaluator_can_be_made_and_checked_without_its_environment(tmp_path, monkeypatch):
@@ -83,7 +83,7 @@ def test_equal_layers_are_told_once_and_a_group_is_a_layer_of_its_own():
 def test_part_of_a_kibibyte_is_no_buffer_of_scalesim(environment):
     environment("scalesim")
     told = ScaleSim().evaluate(Batch.of([{"rows": 8, "cols": 8, "ifmap_sram": 1000}]))
-    assert told.faults[0].kind == "infeasible"
+    assert told.failures[0].kind == "infeasible"
 
 
 # scalesim 3.0.0 with numpy 2.3.5, run by hand on a 64 x 48 x 40 product: 16 x 16, 64 KiB each
@@ -166,5 +166,5 @@ def test_mlsysim_says_by_how_much_a_model_does_not_fit_and_where_it_guesses(envi
             ]
         )
     )
-    assert told.faults[0].reason.endswith("short")
+    assert told.failures[0].reason.endswith("short")
     assert told.columns["extrapolated"][2] == 0

@@ -52,7 +52,7 @@ def test_the_next_batch_finds_the_process_still_there(obedient):
 
 
 def test_what_the_worker_prints_is_no_answer(obedient):
-    assert obedient().evaluate(batch("work")).faults == {}
+    assert obedient().evaluate(batch("work")).failures == {}
 
 
 def test_options_are_told_when_it_starts(obedient):
@@ -77,17 +77,17 @@ def test_a_tool_that_reads_its_stdin_finds_it_empty(obedient):
 )
 def test_a_design_that_fails_fails_alone(obedient, deed, kind, why):
     told = obedient().evaluate(batch("work", deed, "work"))
-    assert [*told.faults] == [1]
-    assert told.faults[1].kind == kind
-    assert re.search(why, told.faults[1].reason, re.DOTALL)
+    assert [*told.failures] == [1]
+    assert told.failures[1].kind == kind
+    assert re.search(why, told.failures[1].reason, re.DOTALL)
     assert told.columns["power"][[0, 2]].tolist() == [2, 6]
 
 
 def test_a_hang_ends_at_the_limit_with_all_that_it_started(obedient, tmp_path):
     worker = obedient(timeout=3)
     told = worker.evaluate(batch("work", "hang", "work"))
-    assert told.faults[1].kind == "timeout"
-    assert "took more than 3 s" in told.faults[1].reason
+    assert told.failures[1].kind == "timeout"
+    assert "took more than 3 s" in told.failures[1].reason
     assert told.columns["power"][[0, 2]].tolist() == [2, 6]
     assert ends(int((tmp_path / "pids").read_text()))
 
@@ -158,9 +158,9 @@ def test_a_program_in_any_language_needs_ten_lines(raw):
     ],
 )
 def test_what_is_no_answer_is_told(raw, says, why):
-    fault = raw(f"{READY}{EVERY}    print({says})").evaluate(batch("a")).faults[0]
-    assert fault.kind == "invalid"
-    assert re.search(why, fault.reason)
+    failure = raw(f"{READY}{EVERY}    print({says})").evaluate(batch("a")).failures[0]
+    assert failure.kind == "invalid"
+    assert re.search(why, failure.reason)
 
 
 def test_a_metric_that_is_left_out_is_undefined(raw):
@@ -201,13 +201,13 @@ def test_a_design_may_be_longer_than_a_pipe_holds(raw):
 
 def test_a_flood_on_stderr_does_not_stop_the_answer(raw):
     script = f"{READY}{EVERY}    sys.stderr.write('x' * 1_000_000); print(json.dumps({{'id': told['id'], 'metrics': {{'power': 1}}}}))"
-    assert raw(script).evaluate(batch("a", "b")).faults == {}
+    assert raw(script).evaluate(batch("a", "b")).failures == {}
 
 
 def test_a_flood_without_an_end_of_line_is_an_invalid_answer(raw):
     script = f"{READY}{EVERY}    sys.stdout.write('x' * (1 << 25))\ntime.sleep(60)"
-    fault = raw(script).evaluate(batch("a")).faults[0]
-    assert (fault.kind, "without an end of line" in fault.reason) == ("invalid", True)
+    failure = raw(script).evaluate(batch("a")).failures[0]
+    assert (failure.kind, "without an end of line" in failure.reason) == ("invalid", True)
 
 
 @pytest.mark.parametrize(
@@ -224,14 +224,14 @@ def test_a_flood_without_an_end_of_line_is_an_invalid_answer(raw):
     ],
 )
 def test_a_program_that_does_not_start_says_why(raw, script, start_s, why):
-    fault = raw(script, start=start_s).evaluate(batch("a")).faults[0]
-    assert (fault.kind, why in fault.reason) == ("raised", True)
+    failure = raw(script, start=start_s).evaluate(batch("a")).failures[0]
+    assert (failure.kind, why in failure.reason) == ("raised", True)
 
 
 def test_a_program_that_is_not_there_is_named():
     worker = Worker(run=["no-such-simulator"], metrics={"power": "W"})
-    fault = worker.evaluate(batch("a")).faults[0]
-    assert "'no-such-simulator' cannot be started: " in fault.reason
+    failure = worker.evaluate(batch("a")).failures[0]
+    assert "'no-such-simulator' cannot be started: " in failure.reason
 
 
 def test_only_what_is_read_is_shown(raw):

@@ -31,7 +31,7 @@ def test_noise_and_wider_windows_hide_participations():
 
 def test_more_users_than_rounds_have_a_reason():
     found = Aggregation().evaluate(Batch.of([{"users": 30, "rounds": 20, "window": 2}]))
-    assert found.faults[0].reason == "30 users, and sums of rank 20 at most"
+    assert found.failures[0].reason == "30 users, and sums of rank 20 at most"
 
 
 def lookup(**design):
@@ -53,7 +53,7 @@ def test_calls_of_a_network_are_the_outputs_of_its_layers():
 
 def test_storage_above_the_limit_has_a_reason():
     found = SecureLookup(most_storage=100.0).evaluate(Batch.of([{"bits": 8}]))
-    assert found.faults[0].reason == "a party stores more than 100 B"
+    assert found.failures[0].reason == "a party stores more than 100 B"
 
 
 def test_wrong_bits_are_refused():

@@ -33,8 +33,8 @@ def test_layers_decrypt_on_seal_with_as_many_operations_and_as_much_noise(shape,
     design = Batch.of([{**USUAL, "schedule": schedule}])
     measured = BfvRun(shape=shape, repeats=1).evaluate(design)
     modelled = Bfv(shape=shape).evaluate(design)
-    assert not measured.faults
-    assert not modelled.faults
+    assert not measured.failures
+    assert not modelled.failures
     for name in COUNTED:
         assert measured.columns[name][0] == modelled.columns[name][0]
     # One key pair differs from another by a fourth of a bit: four standard deviations.
@@ -53,8 +53,8 @@ def test_a_budget_is_measured_to_a_fraction_of_a_bit():
 
 def test_what_the_model_refuses_for_noise_uses_its_budget_up_on_seal():
     design = Batch.of([{**USUAL, "data_primes": 1}])
-    assert Bfv(shape=SMALL).evaluate(design).faults[0].reason.startswith("noise leaves a budget")
-    assert BfvRun(shape=SMALL, repeats=1).evaluate(design).faults[0].reason == "budget used up"
+    assert Bfv(shape=SMALL).evaluate(design).failures[0].reason.startswith("noise leaves a budget")
+    assert BfvRun(shape=SMALL, repeats=1).evaluate(design).failures[0].reason == "budget used up"
 
 
 @settings(max_examples=200)
@@ -67,7 +67,7 @@ def test_what_the_model_refuses_for_noise_uses_its_budget_up_on_seal():
 def test_no_sound_design_has_a_larger_modulus_than_the_standard_allows(ring, primes, width, level):
     design = {**USUAL, "ring": ring, "data_primes": primes, "prime_bits": width}
     found = Bfv(shape=SMALL, security=level).evaluate(Batch.of([design]))
-    assert found.faults or (primes + 1) * width <= SECURE_BITS[level][ring]
+    assert found.failures or (primes + 1) * width <= SECURE_BITS[level][ring]
 
 
 @pytest.mark.parametrize(("ring", "bits"), [(2048, 17), (4096, 20), (8192, 30), (32768, 17)])
@@ -86,7 +86,7 @@ def test_plaintext_modulus_that_no_operands_fit_is_refused_before_the_study():
 
 def test_plaintext_modulus_that_does_not_fit_is_a_reason():
     design = Batch.of([{**USUAL, "weight_bits": 8, "activation_bits": 8}])
-    reason = Bfv(shape=SMALL).evaluate(design).faults[0].reason
+    reason = Bfv(shape=SMALL).evaluate(design).failures[0].reason
     assert reason == (
         "plain_bits is 18, and sums of the layer need 20.7 bits: 54 products of 8 and 8 bits"
     )

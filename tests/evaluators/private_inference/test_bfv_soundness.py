@@ -32,12 +32,12 @@ def _verdicts(rng, wanted):
         shape = SHAPES[rng.integers(len(SHAPES))]
         design = {name: rng.choice(domain).item() for name, domain in DOMAINS.items()}
         batch = Batch.of([{**design, **WIDTHS}])
-        fault = Bfv(shape=shape).evaluate(batch).faults.get(0)
-        into = sound if fault is None else noisy
-        if len(into) == wanted or (fault and not fault.reason.startswith("noise")):
+        failure = Bfv(shape=shape).evaluate(batch).failures.get(0)
+        into = sound if failure is None else noisy
+        if len(into) == wanted or (failure and not failure.reason.startswith("noise")):
             continue
         found = BfvRun(shape=shape, repeats=1, seed=int(rng.integers(1000))).evaluate(batch)
-        into.append(0.0 if found.faults else found.columns["noise_budget"][0])
+        into.append(0.0 if found.failures else found.columns["noise_budget"][0])
     return np.array(sound), np.array(noisy)
 
 

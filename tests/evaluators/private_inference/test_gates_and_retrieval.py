@@ -88,7 +88,7 @@ def test_rates_of_the_user_replace_the_published_ones(tmp_path):
     designs = [{"device": "phone", "prf": "aes"}, {"device": "tablet", "prf": "aes"}]
     found = own.evaluate(Batch.of([{"hot_share": 0.0, **one} for one in designs]))
     assert found.columns["throughput"][0] == pytest.approx((50 * 10) ** 0.5)
-    assert found.faults[1].reason == "tablet has no rates of aes"
+    assert found.failures[1].reason == "tablet has no rates of aes"
     assert own.version != PrivateRetrieval(**given).version
 
 

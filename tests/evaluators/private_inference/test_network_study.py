@@ -104,7 +104,7 @@ def layer_points(evaluator):
         "ring", "data_primes", "prime_bits", "plain_bits", "schedule", "weights_in_ntt",
     )  # fmt: skip
     found = evaluator.evaluate(Batch.of([dict(zip(names, row, strict=True)) for row in grid]))
-    sound = [row for row in range(len(found.columns["latency"])) if row not in found.faults]
+    sound = [row for row in range(len(found.columns["latency"])) if row not in found.failures]
     return np.stack([found.columns[name][sound] for name in MEASURES], axis=1)
 
 

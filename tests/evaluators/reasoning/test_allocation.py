@@ -25,7 +25,7 @@ CURVES = {one.group: one for one in read_pass_file(ANCHORS)}
 def policy(**options):
     def run(**design):
         found = Allocation(price=1.0, **options).evaluate(Batch.of([design]))
-        assert not found.faults
+        assert not found.failures
         return {name: float(column[0]) for name, column in found.columns.items()}
 
     return run
@@ -205,8 +205,8 @@ def test_results_between_two_measured_lengths_are_interpolated(tmp_path):
         Batch.of([{"tokens": one} for one in (1000, 2000, 4000, 500)])
     )
     assert found.columns["accuracy"][:3] == pytest.approx([0.2, 0.3, 0.4])
-    assert "1000 to 4000" in found.faults[3].reason
-    assert set(found.faults) == {3}
+    assert "1000 to 4000" in found.failures[3].reason
+    assert set(found.failures) == {3}
 
 
 SAMPLED = """class,model,temperature,k,pass
@@ -234,7 +234,7 @@ def test_a_temperature_without_rows_of_the_model_is_infeasible(tmp_path):
     file.write_text(SAMPLED)
     designs = [{"model": "large", "temperature": 0.6}, {"model": "large", "temperature": 0.2}]
     found = Allocation(file=str(file), price=1.0).evaluate(Batch.of(designs))
-    assert {row: fault.reason for row, fault in found.faults.items()} == {
+    assert {row: failure.reason for row, failure in found.failures.items()} == {
         1: "the file has no rows of this model at this temperature"
     }
 

@@ -30,4 +30,4 @@ def test_both_ways_cost_the_same_at_break_even():
 
 def test_answers_that_are_not_shorter_never_break_even():
     found = sleep(sleep_tokens=100, queries=5, tokens_after_sleep=1000)
-    assert "must be below" in found.faults[0].reason
+    assert "must be below" in found.failures[0].reason

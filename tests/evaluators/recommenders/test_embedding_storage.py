@@ -47,7 +47,7 @@ def test_the_gain_of_gathering_vanishes_with_the_misses():
 def test_a_cache_beside_tables_in_dram_is_a_fault():
     made = EmbeddingStorage(knobs=MODEL)
     found = made.evaluate(Batch.of([{"placement": "dram", "cached_rows": 5}]))
-    assert "no effect" in found.faults[0].reason
+    assert "no effect" in found.failures[0].reason
 
 
 @pytest.mark.parametrize("skew", [0.0, 0.5, 1.0, 1.2, 3.0])

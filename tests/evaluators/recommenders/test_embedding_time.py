@@ -53,15 +53,15 @@ def test_a_table_that_is_larger_than_the_memory_is_infeasible_and_a_hash_is_not(
     small = {"cell": {"like": "h100-sxm", "memory": "10 kB"}, "box": {"like": "h100-sxm"}}
     sizes = {"hashes": 4, "width": 4, "layers": 1}
     found = find(*KINDS, platforms=small, device="cell", **sizes)
-    assert sorted(found.faults) == [0, 2]
-    assert "of 1.6e-05 GB are larger than the memory of cell" in found.faults[0].reason
-    assert not find(*KINDS, platforms=small, device="box").faults
+    assert sorted(found.failures) == [0, 2]
+    assert "of 1.6e-05 GB are larger than the memory of cell" in found.failures[0].reason
+    assert not find(*KINDS, platforms=small, device="box").failures
 
 
 def test_a_size_of_the_hash_has_no_effect_with_a_table():
     found = find({"representation": "table", "width": 8}, {"representation": "hash", "width": 8})
-    assert found.faults[0].reason == "width has no effect with a table"
-    assert list(found.faults) == [0]
+    assert found.failures[0].reason == "width has no effect with a table"
+    assert list(found.failures) == [0]
 
 
 def test_a_device_that_is_unknown_is_refused_with_the_nearest_name():

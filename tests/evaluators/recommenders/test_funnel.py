@@ -87,9 +87,9 @@ def test_the_tail_grows_with_the_rate_and_is_the_latency_when_idle():
 def test_growing_items_and_overload_are_faults_and_absent_stages_are_not():
     grown, much, one = {**TWO, "items_2": 4096}, {**TWO, "rate": 1e5}, {**TWO, "stages": 1}
     found = find(grown, much, {**one, "items_2": 9999})
-    assert found.faults[0].reason == "stage 2 ranks 4096 items, and stage 1 4096"
-    assert "times what a stage can serve" in found.faults[1].reason
-    assert 2 not in found.faults
+    assert found.failures[0].reason == "stage 2 ranks 4096 items, and stage 1 4096"
+    assert "times what a stage can serve" in found.failures[1].reason
+    assert 2 not in found.failures
 
 
 def test_elements_are_those_of_the_stages_that_are_there():

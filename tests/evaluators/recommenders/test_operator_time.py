@@ -33,7 +33,7 @@ SMALL = {
 def metrics_of(platform, sizes=SMALL, **design):
     evaluator = OperatorTime(platforms={"one": platform}, models={"mine": sizes})
     got = evaluator.evaluate(Batch.of([{"model": "mine", "batch": 1, **design}]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 
@@ -104,7 +104,7 @@ def test_a_file_of_the_user_is_read(tmp_path):
 def test_tables_that_do_not_fit_are_infeasible():
     evaluator = OperatorTime(platforms={"one": {**SLOW_BYTES, "memory": "1 GB"}}, model="rm1")
     got = evaluator.evaluate(Batch.of([{"batch": 1}]))
-    assert got.faults[0].reason == "rm1 takes 4.1 GB, and one has 1 GB"
+    assert got.failures[0].reason == "rm1 takes 4.1 GB, and one has 1 GB"
 
 
 WRONG = [

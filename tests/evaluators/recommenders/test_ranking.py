@@ -63,7 +63,7 @@ def test_factors_solve_their_equations():
     ],
 )
 def test_a_funnel_that_cannot_be_is_infeasible(likes, design, reason):
-    assert reason in Ranking(ratings=likes).evaluate(Batch.of([design])).faults[0].reason
+    assert reason in Ranking(ratings=likes).evaluate(Batch.of([design])).failures[0].reason
 
 
 @pytest.mark.parametrize(

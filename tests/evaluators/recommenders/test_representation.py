@@ -29,7 +29,7 @@ def test_all_representations_learn_what_is_liked_and_bytes_are_exact(ratings):
     made = RepresentationQuality(ratings=ratings, epochs=6, knobs=KNOBS)
     kinds = [{"representation": one} for one in ("table", "hash", "hybrid")]
     found = made.evaluate(Batch.of(kinds))
-    assert not found.faults
+    assert not found.failures
     assert (found.columns["auc"] > 0.9).all()
     mlp = 4 * (16 * 8 + 8 + 8 * 4 + 4) + 8 * 16
     table = 4 * 4 * (USERS + ITEMS)
@@ -91,4 +91,4 @@ def test_options_without_effect_are_refused(ratings):
         RepresentationQuality(liked=3)
     made = RepresentationQuality(ratings=ratings)
     found = made.evaluate(Batch.of([{"representation": "table", "width": 8}]))
-    assert "width has no effect with a table" in found.faults[0].reason
+    assert "width has no effect with a table" in found.failures[0].reason

@@ -89,16 +89,16 @@ def test_no_window_is_both_stored_and_held_out(text):
     ],
 )
 def test_a_datastore_that_cannot_be_is_a_fault(text, design, reason):
-    assert reason in Datastore(text=text).evaluate(Batch.of([design])).faults[0].reason
+    assert reason in Datastore(text=text).evaluate(Batch.of([design])).failures[0].reason
 
 
 def test_a_datastore_larger_than_memory_is_not_built(text, monkeypatch):
     made = Datastore(text=text)
     free = type("Memory", (), {"available": 1000})
     monkeypatch.setattr("psutil.virtual_memory", lambda: free)
-    (fault,) = made.evaluate(Batch.of([{"entries": 100}])).faults.values()
-    assert "would take 75 KiB of memory" in fault.reason
-    assert "it was not built" in fault.reason
+    (failure,) = made.evaluate(Batch.of([{"entries": 100}])).failures.values()
+    assert "would take 75 KiB of memory" in failure.reason
+    assert "it was not built" in failure.reason
 
 
 @pytest.mark.parametrize(

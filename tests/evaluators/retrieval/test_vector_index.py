@@ -45,7 +45,7 @@ def make(vectors):
 @pytest.mark.parametrize("distance", ["l2", "ip", "cosine"])
 def test_exact_kinds_find_all_neighbours_and_codes_lose_some(make, distance):
     found = make(distance=distance).evaluate(Batch.of(DESIGNS))
-    assert not found.faults
+    assert not found.failures
     flat, lists, codes, scalar, graph = found.columns["recall"]
     assert flat == lists == 1.0  # all lists are searched
     assert graph > 0.98
@@ -106,15 +106,15 @@ def test_an_index_larger_than_memory_is_refused_before_it_is_built(make, monkeyp
     index = make(memory="20 kB")
     monkeypatch.setattr("dse_evaluators.retrieval.index_cache.build_index", None)
     found = index.evaluate(Batch.of([{"index": "flat"}, {"index": "hnsw"}]))
-    assert found.faults[0].kind == found.faults[1].kind == "infeasible"
-    assert "flat would take 35 KiB, and there is memory for 20 kB" in found.faults[0].reason
+    assert found.failures[0].kind == found.failures[1].kind == "infeasible"
+    assert "flat would take 35 KiB, and there is memory for 20 kB" in found.failures[0].reason
 
 
 def test_indexes_are_dropped_before_a_new_one_exceeds_the_memory(make):
     index = make(memory="50 kB")
     index.evaluate(Batch.of([{"index": "flat"}]))
     found = index.evaluate(Batch.of([{"index": "scalar", "sq_type": "8bit"}, {"index": "flat"}]))
-    assert not found.faults
+    assert not found.failures
     assert len(index._indexes) == 2
     index.evaluate(Batch.of([{"index": "scalar", "sq_type": "fp16"}]))
     assert len(index._indexes) == 1
@@ -133,7 +133,7 @@ def test_indexes_are_dropped_before_a_new_one_exceeds_the_memory(make):
     ],
 )
 def test_a_design_that_cannot_be_built_is_a_fault_with_its_reason(make, design, reason):
-    assert reason in make().evaluate(Batch.of([design])).faults[0].reason
+    assert reason in make().evaluate(Batch.of([design])).failures[0].reason
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_an_ensemble_of_equal_modules_takes_the_mean_of_both_ends():
 
 
 def test_a_narrow_model_that_is_no_narrower_is_no_design():
-    assert steps("minilm", 4, 4).faults[0].kind == "infeasible"
+    assert steps("minilm", 4, 4).failures[0].kind == "infeasible"
 
 
 def test_a_model_that_is_not_known_is_refused_with_the_nearest():

@@ -31,7 +31,7 @@ def measured(model, **more):
         model=model, data=data, quality="accuracy", rule="mono-forward", epochs=4, **more
     )
     found = made.evaluate(Batch.of([{"learning_rate": 0.01}]))
-    return found.faults.get(0), {name: column[0] for name, column in found.columns.items()}
+    return found.failures.get(0), {name: column[0] for name, column in found.columns.items()}
 
 
 def test_each_hidden_layer_gets_the_gradient_of_its_own_loss():
@@ -69,8 +69,8 @@ def test_mono_forward_keeps_one_layer_however_deep_the_network():
 
 
 def test_a_network_of_the_user_learns_by_mono_forward():
-    fault, found = measured(network())
-    assert fault is None
+    failure, found = measured(network())
+    assert failure is None
     assert found["accuracy"] > 0.85
     assert found["activation_memory"] > 0
 
@@ -102,5 +102,5 @@ class Residual(nn.Module):
     ],
 )
 def test_networks_that_mono_forward_cannot_train_are_named(model, message):
-    fault, _ = measured(model)
-    assert message in fault.reason
+    failure, _ = measured(model)
+    assert message in failure.reason

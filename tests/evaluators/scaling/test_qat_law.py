@@ -50,4 +50,4 @@ def test_the_loss_in_full_precision_is_chinchillas():
 
 def test_less_than_a_token_for_each_byte_is_outside_the_law():
     found = law(tokens=4e8)
-    assert found.faults[0].kind == "infeasible"
+    assert found.failures[0].kind == "infeasible"

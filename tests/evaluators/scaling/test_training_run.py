@@ -42,12 +42,12 @@ def own(model=None, **more):
 
 def measured(evaluator, **design):
     found = evaluator.evaluate(Batch.of([{**RECIPE, **design}]))
-    return found.faults.get(0), {name: column[0] for name, column in found.columns.items()}
+    return found.failures.get(0), {name: column[0] for name, column in found.columns.items()}
 
 
 def test_a_shipped_network_learns_digits():
-    fault, found = measured(TrainingRun(model="digits-mlp", epochs=3))
-    assert fault is None
+    failure, found = measured(TrainingRun(model="digits-mlp", epochs=3))
+    assert failure is None
     assert found["accuracy"] > 0.85
     assert found["updates"] == 3 * (1048 // 32)  # of 1,797 images, 749 are held out
     assert math.isfinite(found["training_loss"])
@@ -94,12 +94,15 @@ def test_each_optimizer_lowers_the_loss(optimizer, precision):
 
 def test_a_target_that_is_not_reached_is_infeasible():
     made = own(target=0.7)
-    fault, found = measured(made)
-    assert fault is None
+    failure, found = measured(made)
+    assert failure is None
     assert 0 < found["updates_to_target"] <= found["updates"]
     assert 0 < found["time_to_target"] <= found["training_time"]
-    fault, _ = measured(own(target=1.01))
-    assert (fault.kind, fault.reason[:35]) == ("infeasible", "accuracy does not reach 1.01: it is")
+    failure, _ = measured(own(target=1.01))
+    assert (failure.kind, failure.reason[:35]) == (
+        "infeasible",
+        "accuracy does not reach 1.01: it is",
+    )
 
 
 def test_a_target_of_a_loss_is_reached_from_above():
@@ -109,9 +112,9 @@ def test_a_target_of_a_loss_is_reached_from_above():
 
 
 def test_training_that_diverges_is_infeasible():
-    fault, _ = measured(own(), optimizer="sgd", learning_rate=100.0, weight_decay=10.0)
-    assert fault.kind == "infeasible"
-    assert "diverges" in fault.reason
+    failure, _ = measured(own(), optimizer="sgd", learning_rate=100.0, weight_decay=10.0)
+    assert failure.kind == "infeasible"
+    assert "diverges" in failure.reason
 
 
 def test_growing_batches_make_fewer_updates():
@@ -127,8 +130,8 @@ def test_frozen_layers_keep_their_weights():
     by_number, by_name = own(frozen=1), own(freeze=["0.*"])
     assert measured(by_number)[1]["training_loss"] == measured(by_name)[1]["training_loss"]
     assert measured(own())[1]["training_loss"] != measured(by_name)[1]["training_loss"]
-    fault, _ = measured(own(freeze=["encodr.*"]))
-    assert "matches no parameter" in fault.reason
+    failure, _ = measured(own(freeze=["encodr.*"]))
+    assert "matches no parameter" in failure.reason
 
 
 @dataclass
@@ -159,8 +162,8 @@ def test_an_energy_that_cannot_be_read_is_undefined_with_the_reason(monkeypatch)
 
 def test_a_share_of_the_data_and_too_large_batches():
     assert measured(own(data_share=0.5), batch=8)[1]["updates"] == 4 * (96 // 8)
-    fault, _ = measured(own(), batch=1000)
-    assert (fault.kind, "is more than the" in fault.reason) == ("infeasible", True)
+    failure, _ = measured(own(), batch=1000)
+    assert (failure.kind, "is more than the" in failure.reason) == ("infeasible", True)
 
 
 def test_numbers_are_learnt_by_their_squared_error():
@@ -239,7 +242,7 @@ def test_options_that_cannot_be_are_refused(options, message):
 
 def test_the_final_evaluation_is_on_other_examples_with_resamples():
     held_out = own().test_evaluator()
-    fault, found = measured(held_out)
-    assert fault is None
+    failure, found = measured(held_out)
+    assert failure is None
     assert sum("accuracy" in name for name in found) > 100
     assert 0.5 < found["accuracy"] <= 1

@@ -21,8 +21,8 @@ def evaluate(folder, text=ROWS, **options):
 
     def compare(setting, against="fp32"):
         found = made.evaluate(Batch.of([{"setting": setting, "against": against}]))
-        fault = found.faults.get(0)
-        return fault or {name: float(column[0]) for name, column in found.columns.items()}
+        failure = found.failures.get(0)
+        return failure or {name: float(column[0]) for name, column in found.columns.items()}
 
     return compare
 

@@ -55,7 +55,7 @@ def test_makespan_is_time_of_slowest_and_idle_share_what_others_wait(write):
     assert found.columns["makespan"][0] == pytest.approx(14)  # b; a takes 7
     assert found.columns["in_turn"][0] == pytest.approx(4.5 + 9)
     assert found.columns["idle_share"][0] == pytest.approx(4 * 7 / (8 * 14))
-    assert found.faults[1].reason == "9 cores are given, and there are 8"
+    assert found.failures[1].reason == "9 cores are given, and there are 8"
 
 
 def test_replay_gives_recorded_times_and_refuses_others(write):
@@ -109,7 +109,7 @@ def test_commands_have_cores_and_threads_that_they_are_given(tmp_path):
     own = PinnedCommands(run=run, repeats=2, warmup=0)
     designs = [{"first_cores": 1, "second_cores": 1, "placement": "shared"}]
     found = own.evaluate(Batch.of(designs))
-    assert not found.faults
+    assert not found.failures
     expected = f"[{processors[0]}] 1 n=1\n" * 2
     assert (tmp_path / "first").read_text() == (tmp_path / "second").read_text() == expected
     assert found.columns["first_end"][0] <= found.columns["makespan"][0]
@@ -130,7 +130,7 @@ def test_failed_command_is_named_with_what_it_said():
     broken = ["{python}", "-c", "raise SystemExit('no data')"]
     own = PinnedCommands(run={"good": ["{python}", "-c", "0"], "bad": broken}, repeats=1, warmup=0)
     found = own.evaluate(Batch.of([{"good_cores": 1, "bad_cores": 1, "placement": "free"}]))
-    assert found.faults[0].reason.startswith("bad ended with the status 1: no data")
+    assert found.failures[0].reason.startswith("bad ended with the status 1: no data")
 
 
 @pytest.mark.parametrize("run", [{}, {"a b": ["x"]}, {"a": []}, ["x"]])

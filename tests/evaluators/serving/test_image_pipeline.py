@@ -107,7 +107,7 @@ def test_stages_are_measured_with_errors(tmp_path, folder):
     model = write_mean_network(tmp_path / "net.onnx", ["n", 3, 8, 8])
     own = ImagePipeline(images=str(folder), model=model, **QUICK)
     found = own.evaluate(Batch.of([{"batch": 2, "workers": 2}, {"resize_at": "decoder"}]))
-    assert not found.faults
+    assert not found.failures
     before, inference = (found.columns[f"{one}_time"] for one in ("preprocessing", "inference"))
     assert found.columns["preprocessing_share"] == pytest.approx(before / (before + inference))
     assert (found.columns["throughput"] * found.columns["latency"]) == pytest.approx([2, 1])
@@ -126,15 +126,15 @@ def test_stages_are_measured_with_errors(tmp_path, folder):
 def test_designs_without_effect_or_cores_are_refused(tmp_path, folder, design, reason):
     model = write_mean_network(tmp_path / "net.onnx", ["n", 3, 8, 8])
     found = ImagePipeline(images=str(folder), model=model, **QUICK).evaluate(Batch.of([design]))
-    assert found.faults[0].reason.startswith(reason)
+    assert found.failures[0].reason.startswith(reason)
 
 
 def test_file_of_one_image_refuses_a_batch(tmp_path, folder):
     model = write_mean_network(tmp_path / "net.onnx", [1, 3, 8, 8])
     own = ImagePipeline(images=str(folder), model=model, **QUICK)
     found = own.evaluate(Batch.of([{"batch": 2}]))
-    assert found.faults[0].kind == "infeasible"
-    assert "takes 1 images at once" in found.faults[0].reason
+    assert found.failures[0].kind == "infeasible"
+    assert "takes 1 images at once" in found.failures[0].reason
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_damaged_image_is_named(tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"no JPEG")
     own = ImagePipeline(images=str(tmp_path), model="squeezenet", **QUICK)
     found = own.evaluate(Batch.of([{}]))
-    assert "a.jpg cannot be decoded" in found.faults[0].reason
+    assert "a.jpg cannot be decoded" in found.failures[0].reason

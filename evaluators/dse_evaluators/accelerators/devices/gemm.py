@@ -183,7 +183,7 @@ class Gemm(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="2"):
         sheet = self._device(device)
         lacks = _lacks(sheet, number_format, tile)
         if lacks:
-            return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
+            return Metrics(columns={}, failures=infeasible_rows([lacks] * len(batch)))
         sides = [batch[name].astype(float) for name in _SIDES]
         return Metrics(
             columns=_compute_columns(machine(sheet, number_format, self.stack), sides, tile)

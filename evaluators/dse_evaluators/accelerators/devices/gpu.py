@@ -170,7 +170,7 @@ class Gpu(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, version="2"):
         found = self._device(device)
         if RECIPES[number_format].rate not in found.flops_per_s:
             lacks = f"{device} has no units for {number_format}"
-            return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
+            return Metrics(columns={}, failures=infeasible_rows([lacks] * len(batch)))
         values = {name: self._readings.column(name, batch) for name in _NUMBERS}
         kernels = kernels_of(workload) if self._own is None else self._own_kernels
         return _run_load(machine(found, number_format, self.stack), kernels, GpuLoad(**values))
@@ -215,4 +215,4 @@ def _run_load(machine: CalibratedDevice, kernels: Kernels, load: GpuLoad) -> Met
             f"{(needs[row] - room) / 2**30:.1f} GiB short"
         ),
     )
-    return Metrics(columns=columns, faults=starving | crowded)
+    return Metrics(columns=columns, failures=starving | crowded)

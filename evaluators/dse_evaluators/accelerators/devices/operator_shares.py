@@ -154,7 +154,7 @@ class OperatorShares(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, versi
         device, recipe = look_up_row("device", name, self._devices), RECIPES[number]
         if recipe.rate not in device.flops_per_s:
             reasons = [f"{name} has no units for {number}"] * len(batch)
-            return Metrics(columns={}, faults=infeasible_rows(reasons))
+            return Metrics(columns={}, failures=infeasible_rows(reasons))
         calibration = calibration_on(device, number)
         on = OperatorDevice(device=device, recipe=recipe, calibration=calibration)
         values = {key: self.readings.column(key, batch) for key in _NUMBERS}

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.grouped.grouped_convolution import (
     ConvolutionShapes,
@@ -133,7 +133,7 @@ class RowStationary(
                 **self._shares(new, old),
                 **_counts(shapes, asked.grouping.width, asked.batch),
             },
-            faults=_too_small(array.rows, window),
+            failures=_too_small(array.rows, window),
         )
 
     def _shares(self, new: Cycles, old: Cycles) -> Mapping[str, Floats]:
@@ -174,7 +174,7 @@ def _as_it_is(size: int) -> Grouping:
     return Grouping(group=ones, by_count=np.zeros(size, dtype=bool), width=ones)
 
 
-def _too_small(rows: Floats, window: float) -> Mapping[int, Fault]:
+def _too_small(rows: Floats, window: float) -> Mapping[int, Failure]:
     return infeasible(
         rows < window,
         lambda row: (

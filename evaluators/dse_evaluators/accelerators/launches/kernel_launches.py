@@ -161,7 +161,7 @@ class KernelLaunches(DeclaredEvaluator, reads=_NUMBERS, provides=_METRICS, versi
         device, recipe = look_up_row("device", name, self._devices), RECIPES[number]
         if recipe.rate not in device.flops_per_s:
             reasons = [f"{name} has no units for {number}"] * len(batch)
-            return Metrics(columns={}, faults=infeasible_rows(reasons))
+            return Metrics(columns={}, failures=infeasible_rows(reasons))
         calibration = calibration_on(device, number)
         on = OperatorDevice(device=device, recipe=recipe, calibration=calibration)
         numbers = [key for key in _NUMBERS if key in self.readings.table]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.grouped.grouped_convolution import sum_layers
 from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, SRAM
@@ -83,7 +83,7 @@ class _Bytes:
     share: Floats  # fraction of the stored bytes that is on chip
 
 
-def short_of_memory(step: TrainingStepCost) -> Mapping[int, Fault]:
+def short_of_memory(step: TrainingStepCost) -> Mapping[int, Failure]:
     """Return the designs whose activations neither fit on chip nor may spill, as infeasible."""
     needs, has = step.storage_bytes, step.capacity_bytes
     short = (needs > has) & ~step.spill & ~step.kinds["dram"]

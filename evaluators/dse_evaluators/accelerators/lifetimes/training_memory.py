@@ -121,7 +121,7 @@ class TrainingMemory(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute energy and time of n designs, with those whose data does not fit."""
         step = self._step(batch)
-        return Metrics(columns=costs(step, self._dram_j), faults=short_of_memory(step))
+        return Metrics(columns=costs(step, self._dram_j), failures=short_of_memory(step))
 
     def _step(self, batch: Batch) -> TrainingStepCost:
         inputs = self._readings.columns(batch)

@@ -77,18 +77,18 @@ class FormatCombinations:
         Raises:
             EvaluationError: the blocks of the activations' format do not fit a layer.
         """
-        rows, faults = [], dict[int, str]()
+        rows, failures = [], dict[int, str]()
         for layer, place in zip(layers, places, strict=True):
             texts = [_KEPT if place < 0 else one[place] for one in self.texts]
             bits = {text: _weight_bits(layer, text) for text in dict.fromkeys(texts)}
             rows.append([bits[text][:2] for text in texts])
             for index, text in enumerate(texts):
                 if bits[text][2]:
-                    faults.setdefault(index, bits[text][2])
+                    failures.setdefault(index, bits[text][2])
         both = np.array(rows)  # (l, c, 2)
         inputs = ScaleBits.of(layers, "int8", activation)
         of_inputs = np.zeros((len(layers), 1)) if inputs is None else inputs.input
-        return ScaleBits(weight=both[:, :, 1], input=of_inputs, element=both[:, :, 0]), faults
+        return ScaleBits(weight=both[:, :, 1], input=of_inputs, element=both[:, :, 0]), failures
 
     def widest(
         self, layers: Sequence[Layer], places: Sequence[int], activation: str, node_nm: float

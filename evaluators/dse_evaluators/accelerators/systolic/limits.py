@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.systolic.cost import Edges, edges
 from dse_evaluators.accelerators.systolic.systolic_parameters import Settings
@@ -35,13 +35,13 @@ class _Limit(NamedTuple):
 
 def infeasible(
     knobs: Settings, size: int, *, smallest_buffer_bytes: float, weighted: bool
-) -> dict[int, Fault]:
+) -> dict[int, Failure]:
     """Return the first violated constraint of each infeasible design, by design index.
 
     ``smallest_buffer_bytes`` is the minimum size of every buffer, for arrays of any width.
     ``weighted`` states that the right-hand operands of all layers are weights, not activations.
     """
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     need = edges(knobs, weighted=weighted)
     for limit in (*_ranges(knobs), *_sizes(knobs, need, smallest_buffer_bytes)):
         broken, has, needs = np.broadcast_arrays(
@@ -50,8 +50,8 @@ def infeasible(
         for row in np.flatnonzero(broken).tolist():
             short = needs[row] - has[row]
             reason = limit.reason.format(has=has[row], needs=needs[row], short=short)
-            faults.setdefault(row, Fault(kind="infeasible", reason=reason))
-    return faults
+            failures.setdefault(row, Failure(kind="infeasible", reason=reason))
+    return failures
 
 
 def _ranges(knobs: Settings) -> Iterator[_Limit]:

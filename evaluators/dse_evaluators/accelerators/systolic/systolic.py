@@ -230,8 +230,8 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
             try:
                 scales, reasons = combinations.scales(*of_layers)
             except EvaluationError as error:
-                faults = infeasible_rows([error.problem] * len(rows))
-                parts.append((rows, Metrics(columns={}, faults=faults)))
+                failures = infeasible_rows([error.problem] * len(rows))
+                parts.append((rows, Metrics(columns={}, failures=failures)))
                 continue
             widest = combinations.widest(*of_layers, self.node_nm)
             some = every.with_columns(combinations.columns(widest)).take(rows)
@@ -243,8 +243,8 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
             )
             found = self._evaluate_elements(some, account)
             unfit = [reasons.get(place) for place in combinations.place[rows].tolist()]
-            faults = {**found.faults, **infeasible_rows(unfit)}
-            parts.append((rows, Metrics(columns=found.columns, faults=faults)))
+            failures = {**found.failures, **infeasible_rows(unfit)}
+            parts.append((rows, Metrics(columns=found.columns, failures=failures)))
         return gather_parts(len(batch), self.provides, parts)
 
     def _has_scales(self, batch: Batch) -> bool:
@@ -264,7 +264,7 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
         try:
             network = self._account.network.with_scales(*formats)
         except EvaluationError as error:
-            return Metrics(columns={}, faults=infeasible_rows([error.problem] * len(batch)))
+            return Metrics(columns={}, failures=infeasible_rows([error.problem] * len(batch)))
         account = replace(self._account, network=network, fixed={**self._fixed, **elements})
         return self._evaluate_elements(batch, account)
 
@@ -274,27 +274,27 @@ class Systolic(DeclaredEvaluator, reads=INPUTS, provides=_METRICS, version="3"):
         some = batch.take(among.rows)
         knobs = settings(some, account.fixed)
         least = _SMALLEST_BUFFER_BYTES[self.mode]
-        faults = infeasible(
+        failures = infeasible(
             knobs,
             len(some),
             smallest_buffer_bytes=least,
             weighted=account.network.weighted,
         )
         possible = np.ones(len(some), dtype=bool)
-        possible[list(faults)] = False
+        possible[list(failures)] = False
         if not possible.any():
             nothing = np.full(len(batch), np.nan)
             return Metrics(
-                columns=dict.fromkeys(self.provides, nothing), faults=among.spread_rows(faults)
+                columns=dict.fromkeys(self.provides, nothing), failures=among.spread_rows(failures)
             )
         # Infeasible rows are computed as copies of the first feasible one; their faults hide them.
         stand_in = np.where(possible, np.arange(len(some)), np.argmax(possible))
-        timed = account.timed(some.take(stand_in) if faults else some).spread(among)
+        timed = account.timed(some.take(stand_in) if failures else some).spread(among)
         voltage = setting("voltage", batch, account.fixed)
         columns = timed.counts | costs(timed.charges, timed.latency_s, voltage, self._technology)
         return Metrics(
             columns={name: _of_all(values, len(batch)) for name, values in columns.items()},
-            faults=among.spread_rows(faults),
+            failures=among.spread_rows(failures),
         )
 
     def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:

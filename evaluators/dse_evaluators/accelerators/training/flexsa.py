@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.training.alike_rows import alike
 from dse_evaluators.accelerators.training.chains import chain_of
@@ -142,8 +142,8 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute time, traffic, energy and area of n designs, with the infeasible ones."""
-        knobs, faults = sound(self._readings, self._readings.columns(batch))
-        faults = {**_small_buffers(knobs), **faults}
+        knobs, failures = sound(self._readings, self._readings.columns(batch))
+        failures = {**_small_buffers(knobs), **failures}
         columns = {name: np.empty(len(batch)) for name in self.provides}
         decided = alike([knobs[name] for name in KNOBS if name not in _RATES])
         for some, pieces in decided.chunks(_CHUNK):
@@ -152,7 +152,7 @@ class FlexSa(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, version="1"):
                 here = {name: column[rows] for name, column in knobs.items()}
                 for name, values in self._price_designs(laid, place, here).items():
                     columns[name][rows] = values
-        return Metrics(columns=columns, faults=faults)
+        return Metrics(columns=columns, failures=failures)
 
     def _laid(self, knobs: Mapping[str, Floats]) -> _Laid:
         """Return cycles and DRAM bytes of the GEMMs; neither depends on clock or bandwidth."""
@@ -242,7 +242,7 @@ def _dram_bytes(products: TrainingProducts, buffer_bytes: Floats) -> Floats:
     return (every + (every - least - most) * (turns - 1.0)) * WORD_BYTES
 
 
-def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Fault]:
+def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Failure]:
     """Return a fault for each design whose buffer is too small for its groups.
 
     It must hold a block of rows and a tile for each group of arrays, both double-buffered.

@@ -139,9 +139,9 @@ class MiniBatchSerialization(DeclaredEvaluator, reads=KNOBS, provides=_METRICS, 
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Compute time, traffic and energy of n designs; values out of range are infeasible."""
-        knobs, faults = sound(self._readings, self._readings.columns(batch))
+        knobs, failures = sound(self._readings, self._readings.columns(batch))
         moved = traffic(self._prints, _plan(knobs, _starts(batch, self.blocks)))
-        return Metrics(columns=self._columns(knobs, moved), faults=faults)
+        return Metrics(columns=self._columns(knobs, moved), failures=failures)
 
     def best(self, batch: Batch) -> list[Cuts]:
         """Find, for each design, the partition of the blocks into groups with least DRAM traffic.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Mask
 from dse_evaluators.alike import infeasible
 from dse_evaluators.clusters.faults.checkpoint_law import (
@@ -163,7 +163,7 @@ class Checkpointing(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, versi
                 ),
                 "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
             },
-            faults=faults,
+            failures=faults,
         )
 
 
@@ -188,13 +188,13 @@ def _segment(
     )
 
 
-def _hopeless(saved: Segment, among: Mask) -> dict[int, Fault]:
+def _hopeless(saved: Segment, among: Mask) -> dict[int, Failure]:
     exponent = saved.hopeless / 2.0
     reason = "work, checkpoint and recovery take {:.3g} times the mean time between failures"
     return infeasible((exponent > 0.0) & among, lambda row: reason.format(exponent[row]))
 
 
-def _unwritten(saved: Segment, written_s: Floats, late: Mask) -> dict[int, Fault]:
+def _unwritten(saved: Segment, written_s: Floats, late: Mask) -> dict[int, Failure]:
     reason = "a snapshot takes {:.6g} s to write, the next comes after {:.6g} s: {:.6g} s short"
     between_s = saved.length_s
     return infeasible(
@@ -203,7 +203,7 @@ def _unwritten(saved: Segment, written_s: Floats, late: Mask) -> dict[int, Fault
     )
 
 
-def _lost(near: Neighbours, among: Mask) -> dict[int, Fault]:
+def _lost(near: Neighbours, among: Mask) -> dict[int, Failure]:
     reason = "a failure costs {:.6g} s and occurs every {:.6g} s: {:.6g} s short of any progress"
     cost_s, mtbf_s = near.cost_s, near.mtbf_s
     return infeasible(

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.clusters.faults.gradient_codes import SCHEMES, Code, Crowd, Duty, duty
@@ -121,11 +121,11 @@ class GradientCoding(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
                 "lower_bound": np.isin(scheme, _OVER_ROUNDS).astype(np.float64),
                 "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
             },
-            faults=faults,
+            failures=faults,
         )
 
 
-def _duties(inputs: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
+def _duties(inputs: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Failure]]:
     """Return load, tolerated stragglers and delay of n designs, and faults; equal codes once."""
     columns = np.stack([inputs[name] for name in _CODE], axis=1)
     codes, place = np.unique(columns, axis=0, return_inverse=True)

@@ -109,7 +109,7 @@ class SlowDevices(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, version
                 "slowdown": slow / nominal,
                 "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
             },
-            faults=infeasible_rows(faults.get(at) for at in place.tolist()),
+            failures=infeasible_rows(faults.get(at) for at in place.tolist()),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.platforms import is_path, read_mapping
@@ -131,15 +131,15 @@ class Noncontiguous(
         """Return the metrics of n designs, (n,); blocks that overlap are infeasible."""
         inputs = self.readings.columns(batch)
         size, block, stride = self._shapes(inputs)
-        faults: dict[int, Fault] = {}
+        failures: dict[int, Failure] = {}
         for row in np.flatnonzero(stride < block).tolist():
             reason = f"blocks of {block[row]:g} B overlap: their stride is {stride[row]:g} B"
-            faults[row] = Fault(kind="infeasible", reason=reason)
+            failures[row] = Failure(kind="infeasible", reason=reason)
         for row in np.flatnonzero(size % block).tolist():
             reason = f"{size[row]:g} B are no whole number of blocks of {block[row]:g} B"
-            faults.setdefault(row, Fault(kind="infeasible", reason=reason))
+            failures.setdefault(row, Failure(kind="infeasible", reason=reason))
         block = np.where(stride == block, size, block)
-        return Metrics(columns=self._times(inputs["method"], size, block), faults=faults)
+        return Metrics(columns=self._times(inputs["method"], size, block), failures=failures)
 
     def _shapes(self, inputs: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats]:
         """Return bytes of data, of a block and of its stride, each (n,)."""

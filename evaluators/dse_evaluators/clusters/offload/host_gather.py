@@ -8,7 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, one_of
@@ -109,8 +109,8 @@ class HostGather(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version="1
         """Return the metrics of n designs, (n,); more rows than the table has are infeasible."""
         inputs = self.readings.columns(batch)
         many = np.flatnonzero(inputs["rows"] > inputs["table_rows"]).tolist()
-        fault = Fault(kind="infeasible", reason="a batch has more rows than the table")
-        return Metrics(columns=_compute(inputs), faults=dict.fromkeys(many, fault))
+        failure = Failure(kind="infeasible", reason="a batch has more rows than the table")
+        return Metrics(columns=_compute(inputs), failures=dict.fromkeys(many, failure))
 
 
 def _compute(inputs: Mapping[str, Floats]) -> dict[str, Floats]:

@@ -106,7 +106,7 @@ class LayerStreaming(DeclaredEvaluator, reads=_READINGS, provides=_METRICS, vers
                 "wire_traffic": np.where(streamed, layers * inputs["layer_size"], 0.0),
                 "bottleneck": (waits_s > compute_s).astype(np.float64),
             },
-            faults=first_broken(_rules(inputs), len(layers)),
+            failures=first_broken(_rules(inputs), len(layers)),
         )
 
 

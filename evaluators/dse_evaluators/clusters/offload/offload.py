@@ -210,7 +210,7 @@ class Offload(ChosenOptions, reads={**_PLAN, **_NODE, **_WORDS}, provides=_METRI
                 **self._rates(plan, took),
                 **self._costs(plan, took, node),
             },
-            faults=first_broken(broken, len(batch)),
+            failures=first_broken(broken, len(batch)),
         )
 
     def _rates(self, plan: OffloadPlan, took: OffloadStep) -> dict[str, Floats]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats
-from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.rules import Rule, find_rule_failures
 
 
 def room(name: str, used: Floats, there: Floats) -> Rule:
@@ -24,11 +24,11 @@ def room(name: str, used: Floats, there: Floats) -> Rule:
     )
 
 
-def first_broken(rules: Iterable[Rule], count: int) -> dict[int, Fault]:
+def first_broken(rules: Iterable[Rule], count: int) -> dict[int, Failure]:
     """Return, by design, the first violated constraint as the reason of infeasibility."""
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     fine = np.ones(count, dtype=bool)
     for rule in rules:
-        faults.update(find_rule_faults(rule, fine))
+        failures.update(find_rule_failures(rule, fine))
         fine &= ~rule.broken
-    return faults
+    return failures

@@ -181,7 +181,7 @@ class ZerothOrder(
                 "bottleneck": np.argmax(times, axis=0).astype(np.float64),
                 "extrapolated": self._flag_extrapolation(columns, blocks),
             },
-            faults=first_broken(
+            failures=first_broken(
                 (
                     room("gpu_memory", gpu_memory, np.full_like(gpu_memory, self._dram_bytes)),
                     room("cpu_memory", cpu_memory, columns["host_memory"]),

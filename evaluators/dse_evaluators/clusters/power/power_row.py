@@ -16,7 +16,7 @@ from dse_evaluators.clusters.power.server_power import (
     Class,
     ServerPower,
     ServerRow,
-    fault,
+    failure,
     ladder,
 )
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
@@ -165,7 +165,7 @@ class PowerRow(
 
     def _one(self, inputs: Mapping[str, float], load: LoadTrace) -> dict[str, float] | str:
         """Return the metrics of a design, or the reason why it is infeasible."""
-        wrong = fault(inputs) if inputs["policy"] else ""
+        wrong = failure(inputs) if inputs["policy"] else ""
         if wrong:
             return wrong
         rows = tuple(self._row(inputs, *clocks) for clocks in ladder(inputs))

@@ -104,7 +104,7 @@ def ladder(inputs: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
     )
 
 
-def fault(inputs: Mapping[str, float]) -> str:
+def failure(inputs: Mapping[str, float]) -> str:
     """Return why a power capping policy is infeasible, and by how much; empty if feasible."""
     below = inputs["first_threshold"] - inputs["second_threshold"]
     if below > 0:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import NumberInput, Reading, Readings, one_of
@@ -145,14 +145,14 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
         heads = np.array([model.heads for model in models], dtype=np.float64)
         own = heads[inputs["model"].astype(np.int64)]
         grouped = inputs["attention"] == ATTENTIONS.index("gqa")
-        faults = {
-            int(row): Fault(
+        failures = {
+            int(row): Failure(
                 kind="infeasible",
                 reason=f"{inputs['groups'][row]:g} groups do not divide {own[row]:g} heads",
             )
             for row in np.flatnonzero(grouped & (own % inputs["groups"] != 0))
         }
-        return Metrics(columns=columns, faults=faults)
+        return Metrics(columns=columns, failures=failures)
 
 
 def _count(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.rules import Rule, find_rule_failures
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.serving_plan import Plans, PoolPlan
 from dse_evaluators.workloads.transformer_configs import Transformer, layer_kinds
@@ -16,7 +16,7 @@ from dse_evaluators.workloads.transformer_configs import Transformer, layer_kind
 _GIB = 2.0**30
 
 
-def impossible(plan: Plans, model: Transformer, fabric: ServingFabric) -> dict[int, Fault]:
+def impossible(plan: Plans, model: Transformer, fabric: ServingFabric) -> dict[int, Failure]:
     """Return the first violated constraint of each infeasible plan, by index; memory excluded.
 
     Args:
@@ -24,16 +24,16 @@ def impossible(plan: Plans, model: Transformer, fabric: ServingFabric) -> dict[i
         model: the model.
         fabric: fabric of the devices, with the number of devices of a node.
     """
-    faults = dict[int, Fault]()
+    failures = dict[int, Failure]()
     fine = np.ones(len(plan.tp), dtype=bool)
     for rule in _rules(plan, model, fabric):
         if rule.broken.any():
-            faults.update(find_rule_faults(rule, fine))
+            failures.update(find_rule_failures(rule, fine))
             fine &= ~rule.broken
-    return faults
+    return failures
 
 
-def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
+def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Failure]:
     """Return the reason of infeasibility of each plan that exceeds memory, by index.
 
     Args:
@@ -44,7 +44,7 @@ def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
     reason = "needs {has:.1f} GiB of memory, has {needs:.1f} GiB: {short:.1f} GiB short"
     needs = np.round(needed / _GIB, 1)  # rows that are equal after rounding share a fault
     rule = Rule(needed > room, reason, needs, np.full_like(needs, room / _GIB))
-    return find_rule_faults(rule, among)
+    return find_rule_failures(rule, among)
 
 
 def _rules(plan: Plans, model: Transformer, fabric: ServingFabric) -> Iterator[Rule]:

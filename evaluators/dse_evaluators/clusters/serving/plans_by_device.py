@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
@@ -48,15 +48,15 @@ class Fleet:
 
 def run_plans(service: ServingScenario, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
     """Return the metrics of serving plans on one kind of device, with the infeasible plans."""
-    formats, faults = read_formats(batch, service.device)
-    faults = impossible(plan, service.model, service.fabric) | faults
+    formats, failures = read_formats(batch, service.device)
+    failures = impossible(plan, service.model, service.fabric) | failures
     possible = np.ones(len(batch), dtype=bool)
-    possible[list(faults)] = False
+    possible[list(failures)] = False
     columns, needed = service.run(plan, formats, emitted)
-    return Metrics(columns=columns, faults=faults | too_large(needed, service.room, possible))
+    return Metrics(columns=columns, failures=failures | too_large(needed, service.room, possible))
 
 
-def read_formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
+def read_formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Failure]]:
     """Return the number formats of n plans, and which plans have an unsupported format."""
     columns = ("weight_format", "prefill_weight_format", "expert_format")
     occurring = [name for column in columns for name in _occurring(batch, column)]
@@ -89,16 +89,16 @@ def read_formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault
         weight_bits=weight_bits,
     )
     lacking = {
-        name: Fault(kind="infeasible", reason=f"{device.name} has no units for {name}")
+        name: Failure(kind="infeasible", reason=f"{device.name} has no units for {name}")
         for name, has in zip(asked, known, strict=True)
         if not has
     }
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     everywhere = (prefill_expert_place, expert_place, prefill_place, place)
     for each in everywhere if lacking else ():
         rows = np.flatnonzero(~np.array(known, dtype=bool)[each])
-        faults |= {int(row): lacking[asked[each[row]]] for row in rows}
-    return found, faults
+        failures |= {int(row): lacking[asked[each[row]]] for row in rows}
+    return found, failures
 
 
 def _bits(batch: Batch, name: str, usual: Floats) -> Floats:

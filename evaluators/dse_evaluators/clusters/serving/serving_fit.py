@@ -94,8 +94,8 @@ def _check_rows(rows: Sequence[MeasuredRow], device: Device) -> None:
             raise error.at(next(row.where for row in rows if row.model == model)) from error
     for (model, isl, osl), places in _group(rows).items():
         served = Serving(model=model, device=device.name, isl=isl, osl=osl, waiting=True)
-        faults = served.evaluate(Batch.of([rows[place].design for place in places])).faults
-        for at, fault in sorted(faults.items()):
+        failures = served.evaluate(Batch.of([rows[place].design for place in places])).failures
+        for at, failure in sorted(failures.items()):
             hint = f"check the row, and that {device.name} was measured"
-            problem = f"the service cannot exist on {device.name}: {fault.reason}"
+            problem = f"the service cannot exist on {device.name}: {failure.reason}"
             raise SpecError(problem, where=rows[places[at]].where, hint=hint)

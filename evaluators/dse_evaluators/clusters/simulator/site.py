@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.core.values import Floats, Ints, Mask
 from dse_evaluators.accelerators.devices.devices import DEVICES, Device
-from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.rules import Rule, find_rule_failures
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import ServingFabric
@@ -100,21 +100,21 @@ class Site:
             read: numeric inputs of the designs by name, such as ``tp``, (n,) each.
             traffic: the requests.
         """
-        formats, faults = read_formats(batch, self.device)
+        formats, failures = read_formats(batch, self.device)
         server = ModelServer.of(
             self.model, self.device, self.fabric, devices=read["tp"], formats=formats
         )
         each = server.sequence_bytes(float(traffic.full.max()))
         plan, kept = self._plan(read, server, each)
-        faults = self._faults(plan, read, traffic) | faults
+        failures = self._failures(plan, read, traffic) | failures
         fine = np.ones(len(batch), dtype=bool)
-        fine[list(faults)] = False
+        fine[list(failures)] = False
         longest = kept["weights"] + kept["workspace"] + each
         longest += self._longest(plan, server, traffic)
         room = np.round(read["memory_share"] * self.device.dram_bytes)
         for share in np.unique(room).tolist():
-            faults |= too_large(longest, share, fine & (room == share))
-        fine[list(faults)] = False
+            failures |= too_large(longest, share, fine & (room == share))
+        fine[list(failures)] = False
         columns = {
             "memory": sum(kept.values(), np.zeros(len(batch))),
             **{f"{name}_memory": values for name, values in kept.items()},
@@ -122,7 +122,8 @@ class Site:
             "cache_tokens": (plan.blocks * plan.block).astype(np.float64),
         }
         return Metrics(
-            columns=columns | self._simulate_rows(plan, server, read, traffic, fine), faults=faults
+            columns=columns | self._simulate_rows(plan, server, read, traffic, fine),
+            failures=failures,
         )
 
     def _plan(
@@ -156,17 +157,17 @@ class Site:
         blocks = -(-int(traffic.full.max()) // plan.block)
         return blocks * plan.block * server.token_bytes()
 
-    def _faults(
+    def _failures(
         self, plan: SimulatorPlan, read: Mapping[str, Floats], traffic: RequestTrace
-    ) -> dict[int, Fault]:
+    ) -> dict[int, Failure]:
         named = {"tp": "tp", "batch": "max_num_seqs", "replicas": "replicas"}
         asked = {name: Column(read[other]) for name, other in named.items()}
-        faults = impossible(plans(Batch(asked, len(plan.block)), _PLANS), self.model, self.fabric)
+        failures = impossible(plans(Batch(asked, len(plan.block)), _PLANS), self.model, self.fabric)
         fine = np.ones(len(plan.block), dtype=bool)
         for rule in _rules(plan, read, traffic):
-            fine[list(faults)] = False
-            faults |= find_rule_faults(rule, fine)
-        return faults
+            fine[list(failures)] = False
+            failures |= find_rule_failures(rule, fine)
+        return failures
 
     def _simulate_rows(
         self,

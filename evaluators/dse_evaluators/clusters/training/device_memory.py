@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Mask
 from dse_evaluators.clusters.training.activations import ActivationMemory, activations
 from dse_evaluators.clusters.training.model_state import ModelState, block_weights
@@ -72,7 +72,7 @@ def memory(plan: TrainingPlan, state: ModelState, kept: ActivationMemory) -> Tra
 
 def too_large(
     kept: TrainingMemoryUse, possible: Mask, *, device_bytes: float, host_bytes: float
-) -> dict[int, Fault]:
+) -> dict[int, Failure]:
     """Return the reason of infeasibility of each plan that exceeds device or host memory.
 
     Args:
@@ -87,7 +87,7 @@ def too_large(
     }
 
 
-def _over(needed: Floats, room: float, possible: Mask, what: str) -> dict[int, Fault]:
+def _over(needed: Floats, room: float, possible: Mask, what: str) -> dict[int, Failure]:
     rows = np.flatnonzero((needed > room) & possible)
     if not rows.size:
         return {}
@@ -96,11 +96,11 @@ def _over(needed: Floats, room: float, possible: Mask, what: str) -> dict[int, F
     size = needed[rows] / _GIB
     digit = 10.0 ** np.maximum(np.floor(np.log10(size)) - 2.0, -1.0)
     known = (np.ceil(size / digit) * digit).tolist()
-    faults = {
-        needs: Fault(
+    failures = {
+        needs: Failure(
             kind="infeasible",
             reason=f"needs {needs:.1f} GiB {what}, has {has:.1f} GiB: {needs - has:.1f} GiB short",
         )
         for needs in set(known)
     }
-    return dict(zip(rows.tolist(), map(faults.__getitem__, known), strict=True))
+    return dict(zip(rows.tolist(), map(failures.__getitem__, known), strict=True))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metrics
+from dse.core.metric import Failure, Metrics
 from dse.protocols import CalibrationResult, ModelError
 from dse_evaluators.alike import evaluate_distinct
 from dse_evaluators.amounts import amount
@@ -189,7 +189,7 @@ class Training(
         stored = memory(plan, rest.state, spread(compute_kept_bytes(self._job, few), alike))
         took = step(plan, one, rest, chip=plain(self._chips), habits=self._habits)
         columns = metrics(self._account, plan, took, stored, rest.replicas.step_bytes(plan))
-        return Metrics(columns=columns, faults=self._faults(plan, stored))
+        return Metrics(columns=columns, failures=self._failures(plan, stored))
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
         """Return the relative model errors of n training plans, by metric.
@@ -227,11 +227,11 @@ class Training(
             passed_s=stages.spread(passed_s(self._job, passing, self._system)),
         )
 
-    def _faults(self, plan: TrainingPlan, stored: TrainingMemoryUse) -> dict[int, Fault]:
-        faults = infeasible(plan, self._job, system=self._system)
+    def _failures(self, plan: TrainingPlan, stored: TrainingMemoryUse) -> dict[int, Failure]:
+        failures = infeasible(plan, self._job, system=self._system)
         possible = np.ones(plan.tensor.shape, dtype=bool)
-        possible[list(faults)] = False
-        return faults | too_large(
+        possible[list(failures)] = False
+        return failures | too_large(
             stored,
             possible,
             device_bytes=self._device.dram_bytes * (1.0 - self.reserve),

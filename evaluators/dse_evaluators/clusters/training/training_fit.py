@@ -113,9 +113,9 @@ def _check_rows(rows: Sequence[MeasuredRow], system: str) -> None:
             trained = Training(model=model, system=system, sequence=sequence, reserve=0.0)
         except SpecError as error:
             raise error.at(rows[places[0]].where) from error
-        faults = trained.evaluate(Batch.of([rows[place].design for place in places])).faults
-        for at, fault in sorted(faults.items()):
-            if "of memory" not in fault.reason:
-                problem = f"the plan cannot exist on {system}: {fault.reason}"
+        failures = trained.evaluate(Batch.of([rows[place].design for place in places])).failures
+        for at, failure in sorted(failures.items()):
+            if "of memory" not in failure.reason:
+                problem = f"the plan cannot exist on {system}: {failure.reason}"
                 hint = "check the row, and the system"
                 raise SpecError(problem, where=rows[places[at]].where, hint=hint)

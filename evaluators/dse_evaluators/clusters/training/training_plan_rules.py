@@ -6,27 +6,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.rules import Rule, find_rule_failures
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.training.training_plan import SCHEDULES, TrainingJob, TrainingPlan
 
 
-def infeasible(plan: TrainingPlan, job: TrainingJob, *, system: System) -> dict[int, Fault]:
+def infeasible(plan: TrainingPlan, job: TrainingJob, *, system: System) -> dict[int, Failure]:
     """Return the first violated constraint of each infeasible training plan, by index.
 
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
         Megatron-LM, 2021, sections 2.2-2.3 and 3.3; Megatron-Core for experts and contexts.
     """
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     fine = np.ones(plan.tensor.shape, dtype=bool)
     for rule in (*_shapes(plan, job, system), *_choices(plan, uneven=job.uneven)):
         if rule.broken.any():
-            faults.update(find_rule_faults(rule, fine))
+            failures.update(find_rule_failures(rule, fine))
             fine &= ~rule.broken
-    return faults
+    return failures
 
 
 def _shapes(plan: TrainingPlan, job: TrainingJob, system: System) -> Iterator[Rule]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.values import Floats, Ints
-from dse_evaluators.clusters.rules import Rule, find_rule_faults
+from dse_evaluators.clusters.rules import Rule, find_rule_failures
 from dse_evaluators.clusters.two_streams.layer_units import TwoStreamsModel
 from dse_evaluators.clusters.two_streams.machines import MACHINES, ClusterNode, ClusterRates
 from dse_evaluators.clusters.two_streams.strategies import ParallelLayout, Ways
@@ -114,7 +114,7 @@ def plan_of(batch: Batch, readings: Readings, model: TwoStreamsModel) -> TwoStre
 
 def infeasible(
     plan: TwoStreamsPlan, found: Mapping[str, Floats], needed_bytes: Floats
-) -> dict[int, Fault]:
+) -> dict[int, Failure]:
     """Return the first violated constraint of each infeasible plan, by index.
 
     Args:
@@ -145,7 +145,7 @@ def infeasible(
             needs=plan.memory_bytes / gib,
         ),
     )
-    faults: dict[int, Fault] = {}
+    failures: dict[int, Failure] = {}
     for rule in reversed(rules):
-        faults |= find_rule_faults(rule, np.ones_like(rule.broken))
-    return faults
+        failures |= find_rule_failures(rule, np.ones_like(rule.broken))
+    return failures

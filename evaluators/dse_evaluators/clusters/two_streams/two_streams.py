@@ -196,8 +196,8 @@ class TwoStreams(
             "extrapolated": plan.extrapolated,
             "bottleneck": np.argmax(parts, axis=0).astype(np.float64),
         }
-        faults = infeasible(plan, found, memory)
-        return Metrics(columns=columns, faults=faults)
+        failures = infeasible(plan, found, memory)
+        return Metrics(columns=columns, failures=failures)
 
 
 def _sum_collectives(found: Mapping[str, Floats], pattern: str) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.errors import EvaluationError
 from dse.system.process_guard import Warden
 from dse_evaluators.generic.build_step import FOLDER, BuildStep
@@ -67,6 +67,6 @@ def _load(source: Path, definitions: tuple[tuple[str, str], ...]) -> ctypes.CDLL
     )
     with Warden() as warden:
         folder = step.build({}, warden)
-    if isinstance(folder, Fault):
+    if isinstance(folder, Failure):
         raise EvaluationError(folder.reason)
     return ctypes.CDLL(str(folder / "kernel.so"))

@@ -111,11 +111,11 @@ def measure_kernels(
     found = one_by_one(batch, tuple(provides), measure, uncertain=uncertain)
     absent = np.flatnonzero(np.isnan(found.columns["energy"])).tolist()
     why = _NO_COUNTER if not find_counters() else "other load disturbed all of the measurement"
-    reasons = {row: why for row in absent if row not in found.faults}
+    reasons = {row: why for row in absent if row not in found.failures}
     return Metrics(
         columns=found.columns,
         spread=found.spread,
-        faults=found.faults,
+        failures=found.failures,
         undefined={"energy": reasons} if reasons else {},
     )
 

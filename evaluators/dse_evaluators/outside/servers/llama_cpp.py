@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from typing import Any, ClassVar
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Failure, Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
@@ -164,7 +164,7 @@ class LlamaCpp:
     def _measure(self, settings: Mapping[str, Value]) -> Answer:
         problem = _misfit(settings, self._traffic.longest)
         if problem:
-            return Fault(kind="infeasible", reason=problem)
+            return Failure(kind="infeasible", reason=problem)
         launch = _launch_of(settings)
         try:
             file = self._model_file(str(launch.get(_FORMAT, "")))
@@ -172,7 +172,7 @@ class LlamaCpp:
             assert self._endpoint is not None
         except ServerError as error:
             self.close()
-            return error.fault
+            return error.failure
         answer = measure(
             self._endpoint,
             self._traffic,
@@ -182,7 +182,7 @@ class LlamaCpp:
             timeout_s=self._timeout_s,
             server=server,
         )
-        if isinstance(answer, Fault):
+        if isinstance(answer, Failure):
             self.close()  # it may still work on the requests of this design
             return answer
         return {**answer, _SIZE.name: MetricValue(value=float(Path(file).stat().st_size))}

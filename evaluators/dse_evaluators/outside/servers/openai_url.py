@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metrics
+from dse.core.metric import Failure, Kind, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError
 from dse.system.credentials import HIDDEN
@@ -133,11 +133,11 @@ class OpenAiUrl:
         load = {"clients": design.get("clients", 1), "rate": design.get("rate", 0.0)}
         problem = check_load(load)
         if problem:
-            return Fault(kind="infeasible", reason=problem)
+            return Failure(kind="infeasible", reason=problem)
         key = os.environ.get(self._key_variable, "") if self._key_variable else ""
         if self._key_variable and not key:
             reason = f"the environment variable {self._key_variable} is not set"
-            return Fault(kind="raised", reason=reason)
+            return Failure(kind="raised", reason=reason)
         try:
             server = self._serve(design, key)
             assert self._endpoint is not None
@@ -151,12 +151,12 @@ class OpenAiUrl:
                 server=server,
             )
         except ServerError as error:
-            answer = error.fault
-        if not isinstance(answer, Fault):
+            answer = error.failure
+        if not isinstance(answer, Failure):
             return answer
         self.close()  # it may still work on the requests of this design
         reason = answer.reason.replace(key, HIDDEN) if key else answer.reason
-        return Fault(kind=answer.kind, reason=reason)
+        return Failure(kind=answer.kind, reason=reason)
 
     def _serve(self, design: Mapping[str, Value], key: str) -> ServerProcess | None:
         """Have the server of a design run, and its endpoint set.
@@ -178,7 +178,7 @@ class OpenAiUrl:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         if is_in_use(parts.hostname, port):
             reason = f"the port {port} of {parts.hostname} is already in use"
-            raise ServerError(Fault(kind="raised", reason=reason))
+            raise ServerError(Failure(kind="raised", reason=reason))
         words = self._words(design, str(port))
         program = Program(run=tuple(words), cwd=self._cwd, env=self._env)
         server = ServerProcess(program, self._words(design, ""))
@@ -204,7 +204,7 @@ class OpenAiUrl:
         except (OSError, ValueError) as error:
             words = f": {server.words}" if server is not None and server.words else ""
             reason = f"{endpoint.url} lists no models ({error}){words}"
-            raise ServerError(Fault(kind="raised", reason=reason)) from error
+            raise ServerError(Failure(kind="raised", reason=reason)) from error
         return Endpoint(url=endpoint.url, model=names[0], headers=endpoint.headers)
 
     def _words(self, design: Mapping[str, Value], port: str) -> list[str]:

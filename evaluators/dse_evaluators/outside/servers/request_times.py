@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dse.core.metric import Fault, Metric
+from dse.core.metric import Failure, Metric
 from dse.core.values import Value
 from dse.errors import PluginError
 from dse_evaluators.generic.answer import Answer, MetricValue
@@ -76,9 +76,9 @@ def measure(
         except TimeoutError:
             words = f": {server.words}" if server is not None and server.words else ""
             reason = f"the requests took more than {timeout_s:g} s{words}"
-            return Fault(kind="timeout", reason=reason)
+            return Failure(kind="timeout", reason=reason)
         except RequestError as error:
-            return Fault(kind="invalid", reason=str(error))
+            return Failure(kind="invalid", reason=str(error))
         except OSError as error:
             return _lost(endpoint, server, error)
         if repeat:
@@ -136,13 +136,13 @@ def check_load(load: Mapping[str, Value]) -> str:
     return "" if 0.0 <= rate < math.inf else f"rate is {load['rate']}: it must be 0 or above"
 
 
-def _lost(endpoint: Endpoint, server: ServerProcess | None, error: OSError) -> Fault:
+def _lost(endpoint: Endpoint, server: ServerProcess | None, error: OSError) -> Failure:
     """Return the fault of a connection that failed; the cause is often that the server ended."""
     if server is not None:
         time.sleep(0.2)  # a server that crashes closes its sockets before it can be waited for
         if not server.runs:
             return server.ended()
-    return Fault(kind="raised", reason=f"the connection to {endpoint.url} failed: {error}")
+    return Failure(kind="raised", reason=f"the connection to {endpoint.url} failed: {error}")
 
 
 def _middle(values: Sequence[float]) -> MetricValue:

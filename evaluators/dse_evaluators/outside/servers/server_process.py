@@ -14,7 +14,7 @@ from typing import IO
 
 import psutil
 
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
 from dse.system.process_guard import Warden, start_program
 from dse_evaluators.generic.process import Program, Tail
@@ -28,9 +28,9 @@ _SETTLE_S = 0.5
 class ServerError(Exception):
     """Raised if a server does not start; holds the reason to record for the trial."""
 
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.reason)
-        self.fault = fault
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
 
 
 class ServerProcess:
@@ -58,7 +58,7 @@ class ServerProcess:
         except OSError as error:
             stack.close()
             reason = f"{program.run[0]!r} cannot be started: {error}"
-            raise ServerError(Fault(kind="raised", reason=reason)) from error
+            raise ServerError(Failure(kind="raised", reason=reason)) from error
         except BaseException:
             stack.close()
             raise
@@ -95,10 +95,10 @@ class ServerProcess:
                 raise ServerError(self.ended())
             if time.monotonic() > deadline:
                 reason = f"the server was not ready after {timeout_s:g} s{self._quoted()}"
-                raise ServerError(Fault(kind="timeout", reason=reason))
+                raise ServerError(Failure(kind="timeout", reason=reason))
             time.sleep(_POLL_S)
 
-    def ended(self) -> Fault:
+    def ended(self) -> Failure:
         """Return the reason why a server exited or was killed, with the end of its output."""
         status = self._process.wait()
         for reader in self._readers:
@@ -107,9 +107,9 @@ class ServerProcess:
             short = count_memory_kills() > self._memory_kills
             death = describe_death(-status, short=short)
             kind = kind_of_death(-status, short=short)
-            return Fault(kind=kind, reason=f"the server was killed by {death}{self._quoted()}")
+            return Failure(kind=kind, reason=f"the server was killed by {death}{self._quoted()}")
         reason = f"the server ended with the exit status {status}{self._quoted()}"
-        return Fault(kind="crashed", reason=reason)
+        return Failure(kind="crashed", reason=reason)
 
     def memory_bytes(self) -> float:
         """Return the resident memory of the server and its children, in bytes."""

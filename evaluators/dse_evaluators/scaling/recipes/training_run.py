@@ -244,7 +244,7 @@ class TrainingRun(DeclaredEvaluator, reads=_INPUTS, provides=_COMMON, version="1
         """Return the metrics of n designs, (n,) by name; each design is trained separately."""
         found = one_by_one(batch, self.provides, self._measure_design)
         absent = np.flatnonzero(np.isnan(found.columns["energy"])).tolist()
-        reasons = {row: _NO_COUNTER for row in absent if row not in found.faults}
+        reasons = {row: _NO_COUNTER for row in absent if row not in found.failures}
         return replace(found, undefined={"energy": reasons} if reasons else {})
 
     def recipe(self, design: Mapping[str, Value]) -> TrainingRecipe:

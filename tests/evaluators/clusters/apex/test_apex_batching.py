@@ -161,7 +161,7 @@ def one_row(told: dict, **options) -> dict[str, float]:
     usual = {"devices": 8, "dp": 1, "pp": 1}
     evaluator = Apex(**{"memory": "80 GiB", "requests": 32, **options})
     found = evaluator.evaluate(Batch.of([{**usual, **told}]))
-    assert not found.faults
+    assert not found.failures
     return {name: float(column[0]) for name, column in found.columns.items()}
 
 

@@ -131,7 +131,7 @@ def test_a_plan_is_priced_if_and_only_if_it_can_be(devices: int, sides: tuple, w
     told = dict(zip(SIDES, sides, strict=True))
     broken = unmet(plan(devices, **told), evaluator._longest)
     found = evaluator.evaluate(Batch.of([{"devices": devices, **told}]))
-    assert (broken is None) == (not found.faults) == (found.columns["makespan"][0] > 0.0)
+    assert (broken is None) == (not found.failures) == (found.columns["makespan"][0] > 0.0)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ HOMES = [("gpt-j-6b", 1), ("llama2-13b", 1), ("opt-30b", 1), ("gpt3-175b", 6)]
 
 def told(design, **options):
     got = LengthAwareBatching(**{"texts": 400, **options}).evaluate(Batch.of([design]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
@@ -252,8 +252,8 @@ def test_no_reading_is_inert(change):
 )
 def test_a_server_without_room_for_the_longest_text_says_how_much_it_lacks(design, reason):
     got = LengthAwareBatching(longest=4000).evaluate(Batch.of([{**design, "policy": "known"}]))
-    assert got.faults[0].kind == "infeasible"
-    assert reason in got.faults[0].reason
+    assert got.failures[0].kind == "infeasible"
+    assert reason in got.failures[0].reason
 
 
 @pytest.mark.parametrize(

@@ -140,10 +140,10 @@ def test_contiguous_data_is_not_packed():
 def test_overlapping_and_broken_blocks_are_infeasible():
     made = Noncontiguous(method="device")
     designs = [{"size": 100, "block": 20, "stride": 10}, {"size": 100, "block": 30}]
-    faults = made.evaluate(Batch.of(designs)).faults
-    assert [faults[i].kind for i in (0, 1)] == ["infeasible", "infeasible"]
-    assert "overlap" in faults[0].reason
-    assert "no whole number of blocks" in faults[1].reason
+    failures = made.evaluate(Batch.of(designs)).failures
+    assert [failures[i].kind for i in (0, 1)] == ["infeasible", "infeasible"]
+    assert "overlap" in failures[0].reason
+    assert "no whole number of blocks" in failures[1].reason
 
 
 @pytest.mark.parametrize(

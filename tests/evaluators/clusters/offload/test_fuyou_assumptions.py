@@ -28,7 +28,7 @@ def best(node, overlap, choices):
     ]
     got = node.evaluate(Batch.of(plans))
     rate = got.columns["model_rate"].copy()
-    rate[list(got.faults)] = 0.0
+    rate[list(got.failures)] = 0.0
     return rate.reshape(len(NODES), -1).max(axis=1)
 
 

@@ -66,7 +66,7 @@ def test_small_rows_wait_for_requests_in_flight():
 
 
 def test_more_rows_than_the_table_has_are_a_fault():
-    assert "more rows than the table" in find(ACCESSES[1], table_rows=10).faults[0].reason
+    assert "more rows than the table" in find(ACCESSES[1], table_rows=10).failures[0].reason
 
 
 def test_a_size_that_is_out_of_range_is_refused():

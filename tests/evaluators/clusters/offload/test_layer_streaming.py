@@ -14,7 +14,7 @@ BASE = {"layers": 48, "resident": 8, "moved": 2, "layer_size": 2e9, "layer_time"
 
 def told(**design):
     got = LayerStreaming().evaluate(Batch.of([BASE | design]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
@@ -79,7 +79,7 @@ def test_larger_pieces_pay_their_latency_less_often():
     ],
 )
 def test_a_window_that_cannot_be_says_by_how_much(changes, word):
-    assert word in LayerStreaming().evaluate(Batch.of([BASE | changes])).faults[0].reason
+    assert word in LayerStreaming().evaluate(Batch.of([BASE | changes])).failures[0].reason
 
 
 @pytest.mark.parametrize(

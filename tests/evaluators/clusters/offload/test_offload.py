@@ -70,12 +70,12 @@ def metrics(evaluator=ROOMY, **design):
 
 def told(evaluator=ROOMY, **design):
     got = metrics(evaluator, **design)
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
 def reason(evaluator=ROOMY, **design):
-    return metrics(evaluator, **design).faults[0].reason
+    return metrics(evaluator, **design).failures[0].reason
 
 
 def seconds(*designs):
@@ -126,7 +126,7 @@ def test_gradients_that_the_optimizer_takes_at_once_are_never_kept():
 @settings(max_examples=30, deadline=None)
 def test_nothing_is_ever_negative(plan, overlap, resident):
     got = metrics(**plan, overlap=overlap, resident=resident)
-    assume(not got.faults)
+    assume(not got.failures)
     assert min(float(values[0]) for values in got.columns.values()) >= 0.0
 
 
@@ -281,7 +281,7 @@ HELD = HOME | {"activations_at": "nvme", "overlap": "transfers", "ssds": 1, "lay
 
 def metrics_of(**changes):
     got = ROOMY.evaluate(Batch.of([HELD | changes]))
-    assert not got.faults
+    assert not got.failures
     return {name: column.item() for name, column in got.columns.items()}
 
 
@@ -311,4 +311,4 @@ def test_memory_has_held_layers_and_the_next_one():
 
 def test_held_layers_have_no_effect_if_all_activations_are_on_the_gpu():
     got = ROOMY.evaluate(Batch.of([HELD | {"activations_at": "gpu", "held": 1}]))
-    assert "all activations are on the GPU" in got.faults[0].reason
+    assert "all activations are on the GPU" in got.failures[0].reason

@@ -28,7 +28,7 @@ ROOMY = ZerothOrder(host_memory="10 TB")
 
 def told(evaluator=ROOMY, **design):
     got = evaluator.evaluate(Batch.of([BASE | design]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
@@ -131,7 +131,7 @@ def test_no_reading_of_a_step_is_inert(name, value):
     ],
 )
 def test_a_step_that_does_not_fit_says_by_how_much(evaluator, changes, word):
-    assert word in evaluator.evaluate(Batch.of([BASE | changes])).faults[0].reason
+    assert word in evaluator.evaluate(Batch.of([BASE | changes])).failures[0].reason
 
 
 @pytest.mark.parametrize(

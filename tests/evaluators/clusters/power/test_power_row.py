@@ -29,7 +29,7 @@ GOVERNED = {"policy": "two-thresholds", "extra_servers": 0.4}
 
 def told(design, **options):
     got = PowerRow(**{"days": 1.0, **options}).evaluate(Batch.of([design]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
@@ -235,8 +235,8 @@ def test_no_reading_is_inert(change):
 )
 def test_a_row_that_cannot_be_says_by_how_much(change, reason):
     got = PowerRow(days=0.1, most_brakes=7).evaluate(Batch.of([{**GOVERNED, **change}]))
-    assert got.faults[0].kind == "infeasible"
-    assert re.search(reason, got.faults[0].reason)
+    assert got.failures[0].kind == "infeasible"
+    assert re.search(reason, got.failures[0].reason)
 
 
 @pytest.mark.parametrize(

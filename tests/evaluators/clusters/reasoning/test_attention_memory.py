@@ -13,7 +13,7 @@ from dse_evaluators.clusters.reasoning.attention_memory import MemoryEfficiency
 
 def memory(**design):
     found = MemoryEfficiency().evaluate(Batch.of([{"model": "llama2-7b", **design}]))
-    assert not found.faults
+    assert not found.failures
     return {name: float(column[0]) for name, column in found.columns.items()}
 
 
@@ -48,7 +48,7 @@ def test_groups_that_do_not_divide_the_heads_have_a_reason():
     found = MemoryEfficiency().evaluate(
         Batch.of([{"model": "llama2-7b", "attention": "gqa", "groups": 7}])
     )
-    assert found.faults[0].reason == "7 groups do not divide 32 heads"
+    assert found.failures[0].reason == "7 groups do not divide 32 heads"
 
 
 def test_models_of_the_user_are_chosen_by_their_names(tmp_path):

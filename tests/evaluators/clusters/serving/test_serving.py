@@ -151,7 +151,7 @@ def test_readers_may_be_of_another_size_than_writers():
 
 def test_a_reader_that_cannot_hold_the_model_is_infeasible():
     plan = {"tp": 8, "batch": 1, "prefill_replicas": 1, "prefill_tp": 1}
-    assert "GiB short" in outcome(plan, model="llama3-70b").faults[0].reason
+    assert "GiB short" in outcome(plan, model="llama3-70b").failures[0].reason
 
 
 def test_too_few_readers_of_prompts_hold_up_the_others():
@@ -193,20 +193,20 @@ def test_guesses_that_are_mostly_right_save_time_where_few_texts_run():
 
 
 def test_what_does_not_fit_is_told_with_what_is_short():
-    faults = outcome({"tp": 1, "batch": 8}, model="llama3-70b").faults
-    assert faults[0].kind == "infeasible"
-    assert "GiB short" in faults[0].reason
+    failures = outcome({"tp": 1, "batch": 8}, model="llama3-70b").failures
+    assert failures[0].kind == "infeasible"
+    assert "GiB short" in failures[0].reason
 
 
 def test_plans_that_lack_the_same_share_one_fault():
-    faults = outcome(*[{"tp": 1, "batch": 8}] * 50, model="llama3-70b").faults
-    assert len(faults) == 50
-    assert len({id(fault) for fault in faults.values()}) == 1
+    failures = outcome(*[{"tp": 1, "batch": 8}] * 50, model="llama3-70b").failures
+    assert len(failures) == 50
+    assert len({id(failure) for failure in failures.values()}) == 1
 
 
 def test_texts_without_room_wait_where_they_may():
     found = outcome({"tp": 1, "batch": 4096}, waiting=True)
-    assert not found.faults
+    assert not found.failures
     assert found.columns["running"][0] < 4096
     assert found.columns["headroom"][0] >= 0
 
@@ -220,7 +220,7 @@ def test_texts_without_room_wait_where_they_may():
     ],
 )
 def test_a_plan_that_there_cannot_be_says_why(plan, words):
-    assert words in outcome({**USUAL, **plan}).faults[0].reason
+    assert words in outcome({**USUAL, **plan}).failures[0].reason
 
 
 @pytest.mark.parametrize(

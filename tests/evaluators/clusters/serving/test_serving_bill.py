@@ -64,7 +64,7 @@ def test_a_chosen_device_and_grid_tell_what_settled_ones_do(device, grid, batch)
         price_per_hour=PRICES,
     )
     settled = served(design, device=device, grid=grid, price_per_hour=5.0)
-    assert (0 in free.faults) == (0 in settled.faults)
+    assert (0 in free.failures) == (0 in settled.failures)
     for name, values in settled.columns.items():
         assert free.columns[name][0] == values[0]
 
@@ -73,7 +73,7 @@ def test_a_device_without_units_for_a_format_is_infeasible():
     found = served(
         {"device": "a100-sxm-80gb"}, {"device": "h200-sxm"}, device=None, price_per_hour=PRICES
     )
-    assert {row: fault.reason for row, fault in found.faults.items()} == {
+    assert {row: failure.reason for row, failure in found.failures.items()} == {
         0: "a100-sxm-80gb has no units for fp8"
     }
 

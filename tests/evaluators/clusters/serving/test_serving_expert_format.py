@@ -16,7 +16,7 @@ PLAN = {"tp": 8, "batch": 16, "weight_format": "bf16"}
 
 def metrics(model="gpt-oss-120b", device="h200-sxm", **plan):
     found = Serving(model=model, device=device).evaluate(Batch.of([{**PLAN, **plan}]))
-    assert not found.faults
+    assert not found.failures
     return {name: values[0] for name, values in found.columns.items()}
 
 
@@ -51,7 +51,7 @@ def test_a_device_without_the_experts_format_is_an_infeasible_plan():
     served = Serving(model="gpt-oss-120b", device=None)
     plan = {**PLAN, "device": "h200-sxm", "expert_format": "nvfp4"}
     found = served.evaluate(Batch.of([plan]))
-    assert "no units for nvfp4" in found.faults[0].reason
+    assert "no units for nvfp4" in found.failures[0].reason
 
 
 @pytest.mark.parametrize(("name", "value"), [("expert_format", "fp8"), ("expert_bits", 4.5)])

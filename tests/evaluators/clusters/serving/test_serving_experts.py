@@ -173,9 +173,9 @@ def test_every_knob_of_experts_and_words_moves_a_metric(change):
     ],
 )
 def test_experts_that_there_cannot_be_say_why(plan, words):
-    assert words in outcome(plan).faults[0].reason
+    assert words in outcome(plan).failures[0].reason
 
 
 def test_a_dense_model_has_no_experts_to_share():
-    fault = outcome({"tp": 4, "attention_dp": 2}, model="llama3-70b").faults[0]
-    assert fault.reason == "2 groups share the experts, but the model has 1"
+    failure = outcome({"tp": 4, "attention_dp": 2}, model="llama3-70b").failures[0]
+    assert failure.reason == "2 groups share the experts, but the model has 1"

@@ -154,7 +154,7 @@ def test_layers_without_experts_are_replicated_in_each_attention_group():
 def test_models_of_every_kind_are_served_within_their_parts(name, plan):
     design = {"batch": 16, "weight_format": "fp8", **plan}
     found = Serving(model=name, device="h200-sxm").evaluate(Batch.of([design]))
-    assert found.faults == {}
+    assert found.failures == {}
     parts = [column for key, column in found.columns.items() if key.endswith("_time")]
     assert sum(parts) == pytest.approx(found.columns["tpot"])
     assert all(np.isfinite(column).all() for column in found.columns.values())

@@ -17,7 +17,7 @@ LATENT = {"model": "deepseek-v3", "system": "h200-hgx", "isl": 2048, "osl": 256}
 
 def metrics(*designs, options=DENSE, **more):
     found = Serving(**{**options, **more}).evaluate(Batch.of([*designs]))
-    assert found.faults == {}
+    assert found.failures == {}
     return found.columns
 
 
@@ -101,7 +101,7 @@ def test_prefill_in_a_format_without_units_is_infeasible():
     served = Serving(model="llama3-8b", system=["h100-hgx", "b200-dgx"])
     plan = {"tp": 1, "batch": 8, "prefill_replicas": 1, "prefill_weight_format": "nvfp4"}
     found = served.evaluate(Batch.of([{**plan, "system": "h100-hgx"}]))
-    assert found.faults[0].reason == "h100-sxm has no units for nvfp4"
+    assert found.failures[0].reason == "h100-sxm has no units for nvfp4"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_prefill_in_a_format_without_units_is_infeasible():
 def test_the_plan_of_prefill_is_checked_like_that_of_decode(plan, words):
     format_of_all = {"weight_format": "bf16"}
     found = Serving(**DENSE).evaluate(Batch.of([{**APART, "tp": 8, **format_of_all, **plan}]))
-    assert words in found.faults[0].reason
+    assert words in found.failures[0].reason
 
 
 @settings(max_examples=20)

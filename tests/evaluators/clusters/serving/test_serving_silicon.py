@@ -136,7 +136,7 @@ def calls(served, count):
     rows = np.arange(count)
     columns = {"tp": 4.0 + 0 * rows, "batch": 1.0 + rows % 8, "chunk": 1.0 * rows}
     plans = Batch({name: Column(values) for name, values in columns.items()}, count)
-    assert not served.evaluate(plans).faults  # what does not fit gets a fault of its own
+    assert not served.evaluate(plans).failures  # what does not fit gets a fault of its own
     events = []
     sys.setprofile(lambda _frame, event, _: events.append(event))
     try:

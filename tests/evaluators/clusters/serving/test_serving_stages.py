@@ -105,5 +105,5 @@ def test_the_fullest_stage_has_one_layer_more():
 
 
 def test_guesses_do_not_pass_a_pipeline():
-    fault = outcome({"pp": 2, "draft_tokens": 2}, draft_model="llama3-8b").faults[0]
-    assert fault.reason == "a pipeline of 2 stages does not support 2 draft tokens per step"
+    failure = outcome({"pp": 2, "draft_tokens": 2}, draft_model="llama3-8b").failures[0]
+    assert failure.reason == "a pipeline of 2 stages does not support 2 draft tokens per step"

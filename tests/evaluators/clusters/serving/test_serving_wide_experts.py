@@ -29,7 +29,7 @@ device: deepseek-ai/DeepEP (MIT), docs/legacy.md, low-latency kernels."""
 
 def metrics(*designs, **options):
     found = Serving(**{**SERVED, **options}).evaluate(Batch.of([{**PLAN, **d} for d in designs]))
-    assert found.faults == {}
+    assert found.failures == {}
     return found.columns
 
 
@@ -101,15 +101,15 @@ def test_second_copies_of_experts_fill_a_rack():
     rack = Serving(**{**SERVED, "system": "gb200-nvl72"})
     alone, doubled = ({**PLAN, **plan, "redundant_experts": extra} for extra in (0, 32))
     found = rack.evaluate(Batch.of([alone, doubled]))
-    assert list(found.faults) == [0]
-    assert "experts over expert parallel groups: 256 in 72" in found.faults[0].reason
+    assert list(found.failures) == [0]
+    assert "experts over expert parallel groups: 256 in 72" in found.failures[0].reason
     kept = found.columns["weights_memory"]
     assert kept[1] - kept[0] == pytest.approx(58 * 32 * 3 * 7168 * 2048 / 72)
 
 
 def test_a_model_has_no_more_second_copies_than_experts():
     found = Serving(**SERVED).evaluate(Batch.of([{**PLAN, "redundant_experts": 512}]))
-    assert found.faults[0].reason == "512 redundant experts, but the model has 256"
+    assert found.failures[0].reason == "512 redundant experts, but the model has 256"
 
 
 def test_experts_that_all_devices_share_are_balanced():

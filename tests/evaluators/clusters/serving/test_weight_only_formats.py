@@ -13,7 +13,7 @@ PLAN = {"tp": 4, "batch": 16}
 
 def columns(*designs, model="llama3-70b"):
     found = Serving(model=model).evaluate(Batch.of([{**PLAN, **one} for one in designs]))
-    assert not found.faults
+    assert not found.failures
     return found.columns
 
 

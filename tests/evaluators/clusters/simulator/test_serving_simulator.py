@@ -29,12 +29,12 @@ def outcome(*designs, **options):
 def column(name, *designs, **options):
     """One metric of designs that differ from the usual one."""
     found = outcome(*designs, **options)
-    assert not found.faults
+    assert not found.failures
     return found.columns[name]
 
 
 def reason(design, **options):
-    return outcome(design, **options).faults[0].reason
+    return outcome(design, **options).failures[0].reason
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -214,5 +214,5 @@ def test_formats_have_the_names_that_number_formats_have():
         evaluator.check_values({"weight_format": ["fp8_e4m3"], "kv_format": ["fp8_e5m2"]})
         usual = {"tp": 2, "batch": 16} if isinstance(evaluator, Serving) else USUAL
         found = evaluator.evaluate(Batch.of([{**usual, **one} for one in (short, long)]))
-        assert not found.faults
+        assert not found.failures
         assert all(one[0] == one[1] for one in found.columns.values())

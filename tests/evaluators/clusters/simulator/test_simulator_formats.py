@@ -28,7 +28,7 @@ def test_a_request_alone_is_served_as_the_closed_form_says(formats):
         Batch.of([{**plan, "rate": 1.0, "max_num_seqs": 1}])
     )
     want = Serving(**options, **ALONE).evaluate(Batch.of([{**plan, "batch": 1}]))
-    assert not found.faults
+    assert not found.failures
     for name in ("ttft", "weights_memory"):
         assert found.columns[name] == pytest.approx(want.columns[name], rel=1e-12)
     assert found.columns["extrapolated"] == want.columns["extrapolated"]
@@ -56,4 +56,4 @@ def test_a_device_without_the_format_is_refused_or_an_infeasible_design():
     some = ServingSimulator(model="gpt-oss-120b", device=None, requests=2)
     design = {"device": "h200-sxm", "tp": 8, "rate": 1.0, "max_num_seqs": 4}
     found = some.evaluate(Batch.of([design | {"expert_format": "nvfp4"}]))
-    assert "no units for nvfp4" in found.faults[0].reason
+    assert "no units for nvfp4" in found.failures[0].reason

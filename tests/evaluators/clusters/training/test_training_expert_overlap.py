@@ -17,7 +17,7 @@ def found(plan, **options):
 
 def metrics(plan, **options):
     metrics = found(plan, **options)
-    assert not metrics.faults
+    assert not metrics.failures
     return {name: values[0] for name, values in metrics.columns.items()}
 
 
@@ -56,5 +56,5 @@ def test_one_more_microbatch_is_in_flight():
     ],
 )
 def test_without_experts_elsewhere_or_another_microbatch_nothing_can_overlap(plan, reason):
-    faults = found(plan | {"overlap_experts": True}).faults
-    assert reason in faults[0].reason
+    failures = found(plan | {"overlap_experts": True}).failures
+    assert reason in failures[0].reason

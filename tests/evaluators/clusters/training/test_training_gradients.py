@@ -13,13 +13,13 @@ PLAN = {"tp": 8, "pp": 4, "dp": 8, "microbatch": 1, "zero": 1}
 def metrics(plan, **options):
     usual = {"model": "llama2-70b", "global_batch": 512}
     found = Training(**usual | options).evaluate(Batch.of([PLAN | plan]))
-    assert not found.faults
+    assert not found.failures
     return {name: values[0] for name, values in found.columns.items()}
 
 
 def reason(plan, **options):
     usual = {"model": "llama2-70b", "global_batch": 512}
-    return Training(**usual | options).evaluate(Batch.of([PLAN | plan])).faults[0].reason
+    return Training(**usual | options).evaluate(Batch.of([PLAN | plan])).failures[0].reason
 
 
 def test_gradients_of_16_bits_take_half_the_memory_and_half_the_reduction():

@@ -157,7 +157,7 @@ ALONE = {"tp": 1, "pp": 1, "dp": 1, "cp": 1, "ep": 1, "microbatch": 8}
 def test_one_device_waits_for_nobody():
     got = metrics(ALONE, model="gpt2", sequence=1024, global_batch=8)
     told_s = {name: column[0] for name, column in got.columns.items()}
-    assert not got.faults
+    assert not got.failures
     assert told_s["exposed"] == 0
     assert told_s["bubble_time"] == 0
     assert told_s["data_traffic"] == 0
@@ -182,10 +182,10 @@ def test_a_plan_that_cannot_be_has_no_price():
     some = space.sample(64, np.random.default_rng(0)).designs()
     tasks = [Task(number=at, design=Design(dict(one))) for at, one in enumerate(some)]
     found = shipped.pipeline(tasks)
-    infeasible = [one for one in found if one.fault is not None]
+    infeasible = [one for one in found if one.failure is not None]
     assert infeasible
     assert all(not one.metrics for one in infeasible)
-    assert all("plan.cost_per_token" in one.metrics for one in found if one.fault is None)
+    assert all("plan.cost_per_token" in one.metrics for one in found if one.failure is None)
 
 
 @pytest.mark.parametrize("devices", [8, 65_536])
@@ -198,4 +198,4 @@ def test_some_plan_of_the_shipped_space_fits_few_devices_and_many(devices, tmp_p
     batch = some.renamed({name.removeprefix("plan."): name for name in some.names})
     got = Training(model="llama2-70b", global_batch=4096).evaluate(batch)
     assert np.all(got.columns["devices"] == devices)
-    assert len(got.faults) < 1000
+    assert len(got.failures) < 1000

@@ -18,7 +18,7 @@ EXPERTS |= {"sequence_parallel": True}
 def told(options=None, **design):
     usual = {"model": "llama2-70b", "global_batch": 2048, "tokens": 2e12}
     got = Training(**usual | (options or {})).evaluate(Batch.of([DENSE | design]))
-    return got.faults.get(0), {name: float(values[0]) for name, values in got.columns.items()}
+    return got.failures.get(0), {name: float(values[0]) for name, values in got.columns.items()}
 
 
 def mixed(options=None, **design):
@@ -27,14 +27,14 @@ def mixed(options=None, **design):
 
 
 def test_a_plan_that_does_not_fit_says_by_how_much():
-    fault, _ = told(tp=1, pp=1, dp=2048, zero=0)
-    assert fault.kind == "infeasible"
-    assert "GiB short" in fault.reason
+    failure, _ = told(tp=1, pp=1, dp=2048, zero=0)
+    assert failure.kind == "infeasible"
+    assert "GiB short" in failure.reason
 
 
 def test_what_a_host_cannot_hold_says_by_how_much():
-    fault, _ = told({"host_memory": "16 GB"}, offload="optimizer", zero=0)
-    assert "of its host" in fault.reason
+    failure, _ = told({"host_memory": "16 GB"}, offload="optimizer", zero=0)
+    assert "of its host" in failure.reason
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_what_a_host_cannot_hold_says_by_how_much():
     ],
 )
 def test_a_layout_that_cannot_be_says_why(design, word):
-    fault, _ = told(**design)
-    assert word in fault.reason
+    failure, _ = told(**design)
+    assert word in failure.reason
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_a_layout_that_cannot_be_says_why(design, word):
     ],
 )
 def test_experts_that_cannot_be_dealt_out_say_why(design, word):
-    fault, _ = mixed(**design)
-    assert word in fault.reason
+    failure, _ = mixed(**design)
+    assert word in failure.reason
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_the_fuller_end_of_a_pipeline_counts():
 def test_both_ends_may_have_a_layer_less_than_those_between_them():
     options = {"model": "llama3-405b", "system": "h200-hgx"}
     layout = {"dp": 128, "recompute": "full", "sequence_parallel": True}
-    fault, uneven = told(options, pp=16, **layout)
+    failure, uneven = told(options, pp=16, **layout)
     _, even = told(options, pp=14, **layout)
-    assert fault is None
+    assert failure is None
     # 126 layers in 14 stages of nine; in 16 of eight, of which the first and the last have seven.
     assert 0.8 < uneven["compute_time"] / even["compute_time"] < 8 / 9  # and the head is hidden
     assert "126 in 12" in told(options, pp=12, **layout)[0].reason

@@ -26,7 +26,7 @@ def evaluate(plan, **options):
 
 def metrics(plan, **options):
     found = evaluate(plan, **options)
-    assert not found.faults
+    assert not found.failures
     return {name: values[0] for name, values in found.columns.items()}
 
 
@@ -95,7 +95,7 @@ def test_dualpipe_hides_messages_between_stages():
     ],
 )
 def test_plans_that_cannot_be_say_why(plan, words):
-    assert words in evaluate(plan).faults[0].reason
+    assert words in evaluate(plan).failures[0].reason
 
 
 def test_hybrid_sharding_sends_between_hosts_what_the_paper_says():

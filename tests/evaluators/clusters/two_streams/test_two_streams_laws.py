@@ -47,7 +47,7 @@ def told(design, **options):
     """The metrics of a plan, and its fault."""
     settled = {"system": "zionex"} | options
     one = evaluator(tuple(settled.items())).evaluate(Batch.of([design]))
-    return {name: float(values[0]) for name, values in one.columns.items()}, one.faults.get(0)
+    return {name: float(values[0]) for name, values in one.columns.items()}, one.failures.get(0)
 
 
 @settings(max_examples=30)
@@ -181,15 +181,15 @@ def test_a_training_of_so_many_samples_takes_so_many_iterations():
 
 
 def test_samples_that_do_not_come_out_even_are_refused():
-    _, fault = told({"dense": "ddp", "nodes": 3, "global_batch": 64}, model="dlrm-f")
-    assert fault.reason == "64 samples cannot be split evenly over 24 copies"
+    _, failure = told({"dense": "ddp", "nodes": 3, "global_batch": 64}, model="dlrm-f")
+    assert failure.reason == "64 samples cannot be split evenly over 24 copies"
 
 
 def test_what_an_inner_level_may_be_is_asked_only_where_there_is_one():
-    _, fault = told({"dense": "tp-ddp", "nodes": 16, "inner_degree": 3}, model="dlrm-f")
-    assert fault.reason == "an inner level of 3 devices does not divide a node of 8"
-    _, fault = told({"dense": "fsdp", "nodes": 16, "inner_degree": 3}, model="dlrm-a-small")
-    assert fault is None
+    _, failure = told({"dense": "tp-ddp", "nodes": 16, "inner_degree": 3}, model="dlrm-f")
+    assert failure.reason == "an inner level of 3 devices does not divide a node of 8"
+    _, failure = told({"dense": "fsdp", "nodes": 16, "inner_degree": 3}, model="dlrm-a-small")
+    assert failure is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ MOSAIC = {
 
 def metric(name, design, **options):
     one = TwoStreams(**options).evaluate(Batch.of([{"dense": "ddp", "nodes": 16} | design]))
-    return float(one.columns[name][0]), one.faults.get(0)
+    return float(one.columns[name][0]), one.failures.get(0)
 
 
 # Hsia et al., ISCA 2024, sheets of the artifact: thousands of samples of DLRM-A a second, in the
@@ -42,10 +42,10 @@ def metric(name, design, **options):
     ],
 )
 def test_the_artifacts_rates_on_rented_clusters_come_out(system, nodes, dense, printed):
-    ours, fault = metric(
+    ours, failure = metric(
         "throughput", {"dense": dense, "nodes": nodes}, model="dlrm-a", system=system
     )
-    assert fault is None
+    assert failure is None
     assert ours / 1e3 == pytest.approx(printed, abs=5)
 
 
@@ -60,8 +60,8 @@ def test_the_artifacts_memory_comes_out(nodes, dense, printed):
 
 
 def test_data_parallelism_of_dlrm_a_does_not_fit_into_40_gigabytes_and_says_by_how_much():
-    _, fault = metric("memory", {}, model="dlrm-a", system="zionex")
-    assert fault.reason == "needs 38.5 GiB of memory, has 37.3 GiB: 1.2 GiB short"
+    _, failure = metric("memory", {}, model="dlrm-a", system="zionex")
+    assert failure.reason == "needs 38.5 GiB of memory, has 37.3 GiB: 1.2 GiB short"
 
 
 # Peebles and Xie, ICCV 2023, table 1 (Gflops of a forward pass, where a multiplication and an

@@ -64,7 +64,7 @@ def told(row):
     one = TwoStreams(
         model=name_of(row), system=SYSTEMS[system], task=task["type"], prefetch=ahead
     ).evaluate(Batch.of([design]))
-    return {name: float(values[0]) for name, values in one.columns.items()}, one.faults.get(0)
+    return {name: float(values[0]) for name, values in one.columns.items()}, one.failures.get(0)
 
 
 def off(row):
@@ -97,13 +97,13 @@ REFUSED = {
 @needs_runs
 def test_what_the_tool_refused_is_refused_with_a_reason_but_for_a_lacking_import():
     rows = {row["model"]: row for row in reference(ran=False)}
-    ours, fault = told(rows.pop("dlrm_i_transformer"))
-    assert fault is None
+    ours, failure = told(rows.pop("dlrm_i_transformer"))
+    assert failure is None
     assert ours["throughput"] > 1e6
-    faults = {model: told(row)[1] for model, row in rows.items()}
-    assert {model: fault.kind for model, fault in faults.items()} == dict.fromkeys(
+    failures = {model: told(row)[1] for model, row in rows.items()}
+    assert {model: failure.kind for model, failure in failures.items()} == dict.fromkeys(
         REFUSED, "infeasible"
     )
     assert {
-        model for model, reason in REFUSED.items() if reason not in faults[model].reason
+        model for model, reason in REFUSED.items() if reason not in failures[model].reason
     } == set()

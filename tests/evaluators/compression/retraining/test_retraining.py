@@ -38,7 +38,7 @@ ROWS = pytest.mark.parametrize("method", SHORT)
 
 def reading(model="digits-mlp", split="test", **design):
     got = Retraining(model=model, split=split).evaluate(Batch.of([design]))
-    assert not got.faults
+    assert not got.failures
     return {name: float(column[0]) for name, column in got.columns.items()}
 
 
@@ -162,7 +162,7 @@ def test_a_rate_that_is_too_high_is_told_as_such():
     got = Retraining(model="digits-mlp").evaluate(
         Batch.of([{"method": "factors", "density": 0.2, "epochs": 2, "rate": 1.0}])
     )
-    assert "a smaller rate" in got.faults[0].reason
+    assert "a smaller rate" in got.failures[0].reason
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
-from dse.core.metric import Fault, FaultKind
+from dse.core.metric import Failure, FailureKind
 from dse.core.trial import Outcome, State
 from dse.protocols import Task, Work
 
@@ -109,8 +109,8 @@ class Lone:
         return done
 
 
-def _failed(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
-    return Outcome(state=State.FAILED, fault=Fault(kind=kind, reason=reason), cost_s=cost_s)
+def _failed(kind: FailureKind, reason: str, cost_s: float = 0.0) -> Outcome:
+    return Outcome(state=State.FAILED, failure=Failure(kind=kind, reason=reason), cost_s=cost_s)
 
 
 def _work(answer: Connection, work: Work, task: Task) -> None:

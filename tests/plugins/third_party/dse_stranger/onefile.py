@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dse.core.design import Design
-from dse.core.metric import Fault
+from dse.core.metric import Failure
 from dse.core.trial import (
     Ask,
     Asked,
@@ -158,7 +158,7 @@ class OneFile:
 
     def attempts(self, study: str) -> list[Attempt]:
         written = _of(self._read(), study)["attempts"]
-        return [Attempt(**{**one, "fault": _fault(one["fault"])}) for one in written]
+        return [Attempt(**{**one, "failure": _failure(one["failure"])}) for one in written]
 
     def trials(self, study: str) -> Trials:
         record = _of(self._read(), study)
@@ -287,7 +287,7 @@ def _written(trial: Trial) -> dict[str, Any]:
         "state": trial.state.value,
         "metrics": dict(trial.metrics),
         "spread": dict(trial.spread),
-        "fault": None if trial.fault is None else asdict(trial.fault),
+        "failure": None if trial.failure is None else asdict(trial.failure),
     }
 
 
@@ -297,10 +297,10 @@ def _trial(written: Mapping[str, Any]) -> Trial:
             **written,
             "design": Design(written["design"]),
             "state": State(written["state"]),
-            "fault": _fault(written["fault"]),
+            "failure": _failure(written["failure"]),
         }
     )
 
 
-def _fault(written: Mapping[str, str] | None) -> Fault | None:
-    return None if written is None else Fault(**written)
+def _failure(written: Mapping[str, str] | None) -> Failure | None:
+    return None if written is None else Failure(**written)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Failure, Kind, Metric, Metrics
 from dse.units import converted
 
 
@@ -41,8 +41,8 @@ class Roofline:
         intensity = batch["intensity"].astype(np.float64)
         fed = self._bandwidth_bytes_per_s * intensity
         attained = np.minimum(self._peak_flop_per_s * batch.get("efficiency", 1.0), fed)
-        idle = Fault(kind="infeasible", reason="a kernel computes something")
+        idle = Failure(kind="infeasible", reason="a kernel computes something")
         return Metrics(
             columns={"attained": attained * converted(1.0, "FLOP/s", "GFLOP/s")},
-            faults=dict.fromkeys(np.flatnonzero(intensity <= 0).tolist(), idle),
+            failures=dict.fromkeys(np.flatnonzero(intensity <= 0).tolist(), idle),
         )
