@@ -13,9 +13,9 @@ import numpy as np
 from dse.core.metric import Metric
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
+from dse_evaluators.csv_rows import parse_positive, read_csv_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Reading, Readings, one_of
-from dse_evaluators.scaling.recipes.run_rows import parse_positive, read_run_rows
 
 COLUMNS = ("submission", "workload", "time")
 NEVER = ("dnf", "inf")
@@ -123,7 +123,7 @@ def read_times(path: Path) -> TimesToTarget:
     """
     rows: dict[tuple[str, str], list[float]] = defaultdict(list)
     base_of: dict[str, tuple[str, str]] = {}  # workload: what it is a variant of, and the place
-    for row in read_run_rows(path, COLUMNS):
+    for row in read_csv_rows(path, COLUMNS):
         name, workload = row.cells["submission"], row.cells["workload"]
         rows[name, workload].append(parse_positive(row, "time", never=NEVER))
         base = row.cells.get("held_out_of", "")

@@ -16,10 +16,10 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import InfeasibleError, SpecError
 from dse.units.units import factor
+from dse_evaluators.csv_rows import parse_positive, read_csv_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.reading_table import Reading, Readings, one_of
-from dse_evaluators.scaling.recipes.run_rows import parse_positive, read_run_rows
 
 _FEWEST_RUNS = 2
 _POWER = 0.8
@@ -207,7 +207,7 @@ def read_runs(path: Path, group: str, value: str) -> Mapping[str, Floats]:
             setting.
     """
     runs: dict[str, list[float]] = defaultdict(list)
-    for row in read_run_rows(path, (group, value)):
+    for row in read_csv_rows(path, (group, value)):
         runs[row.cells[group]].append(parse_positive(row, value))
     if len(runs) < _FEWEST_RUNS:
         given = ", ".join(runs) or "none"

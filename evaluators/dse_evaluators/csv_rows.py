@@ -11,14 +11,14 @@ from typing import NamedTuple
 from dse.errors import SpecError, nearest
 
 
-class RunRow(NamedTuple):
+class CsvRow(NamedTuple):
     """Texts of a row by column, and its place in the file."""
 
     place: str
     cells: Mapping[str, str]
 
 
-def read_run_rows(path: Path, columns: Sequence[str]) -> Iterator[RunRow]:
+def read_csv_rows(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
     """Yield the rows of a CSV file; blank lines are left out.
 
     Args:
@@ -46,10 +46,10 @@ def read_run_rows(path: Path, columns: Sequence[str]) -> Iterator[RunRow]:
         for name in columns:
             if not cells[name]:
                 raise SpecError(f"{place}: the cell of {name!r} is blank", hint="fill in a value")
-        yield RunRow(place, cells)
+        yield CsvRow(place, cells)
 
 
-def parse_positive(row: RunRow, column: str, *, never: Sequence[str] = ()) -> float:
+def parse_positive(row: CsvRow, column: str, *, never: Sequence[str] = ()) -> float:
     """Return the positive number of a cell, or infinity for a word of ``never``.
 
     Raises:
