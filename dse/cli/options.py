@@ -50,10 +50,15 @@ def name_of_file(context: typer.Context, value: str | None) -> str | None:
     Raises:
         SpecError: the file is no study file.
     """
-    if not (value or "").endswith((".yaml", ".yml")) or not Path(value or "").is_file():
+    if not (value or "").endswith((".yaml", ".yml")):
         return value
-    from dse.errors import SpecError
+    from dse.errors import SpecError, nearest
     from dse.schema.yaml.files import Files
+
+    if not Path(value or "").is_file():
+        beside = [one.name for one in Path(value or "").parent.glob("*.y*ml")]
+        hint = nearest(Path(value or "").name, beside)
+        raise SpecError(f"there is no file {value}", hint=hint)
 
     content = Files().source(Path(value or "")).value
     name, storage = content.get("study"), content.get("storage")

@@ -30,6 +30,9 @@ def read_csv_rows(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        beside = [one.name for one in path.parent.glob("*.csv")]
+        raise SpecError(f"there is no file {path}", hint=nearest(path.name, beside)) from error
     except (OSError, UnicodeDecodeError) as error:
         hint = f"a CSV file with the columns {', '.join(columns)}"
         raise SpecError(f"{path} cannot be read: {error}", hint=hint) from error
@@ -47,6 +50,21 @@ def read_csv_rows(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
             if not cells[name]:
                 raise SpecError(f"{place}: the cell of {name!r} is blank", hint="fill in a value")
         yield CsvRow(place, cells)
+
+
+def parse_number(row: CsvRow, column: str) -> float:
+    """Return the finite number of a cell.
+
+    Raises:
+        SpecError: the cell has none.
+    """
+    try:
+        value = float(row.cells[column])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise SpecError(f"{row.place}: {column} is {row.cells[column]!r}", hint="a number")
+    return value
 
 
 def parse_positive(row: CsvRow, column: str, *, never: Sequence[str] = ()) -> float:

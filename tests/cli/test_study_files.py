@@ -71,3 +71,10 @@ def test_file_that_is_no_study_is_refused(tmp_path, text, words):
 def _message(done):
     assert done.exit_code != 0
     return str(done.exception) if isinstance(done.exception, DseError) else done.output
+
+
+def test_a_file_that_is_not_there_is_named_with_the_nearest():
+    found = run("front", "frist.yaml")
+    assert isinstance(found.exception, DseError)
+    assert str(found.exception).startswith("there is no file frist.yaml")
+    assert "first.yaml" in str(found.exception)

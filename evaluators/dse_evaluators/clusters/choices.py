@@ -55,10 +55,18 @@ class Choices:
                 if isinstance(one, ChoiceInput) and isinstance(own, ChoiceInput):
                     every = dict.fromkeys(map(str, (*own.numbers, *one.numbers)))
                     table[name] = one_of(every, own.default)
-        table |= {option: one_of(names) for option, names in self.names.items()}
+        table |= {
+            option: one_of(names, names[0] if len(names) == 1 else None)
+            for option, names in self.names.items()
+        }
         fixed = [part.readings.settled for part in self.parts.values()]
         everywhere = {name: one for name, one in fixed[0].items() if all(name in x for x in fixed)}
         return Readings(table, everywhere)
+
+    @property
+    def _usual(self) -> dict[str, str]:
+        """First value of each such option, which designs have if its list has no other one."""
+        return {option: names[0] for option, names in self.names.items()}
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -117,14 +125,14 @@ class Choices:
         }
         parts = [
             (rows, self._evaluate_part(key, batch.take(rows), union))
-            for key, rows in groups(batch, dict.fromkeys(self.names, ""))
+            for key, rows in groups(batch, self._usual)
         ]
         return gather_parts(len(batch), self.metrics, parts)
 
     def model_errors(self, batch: Batch) -> Mapping[str, Sequence[ModelError]]:
         """Return the model errors of n designs by metric, each from its combination's evaluator."""
         parts = []
-        for key, rows in groups(batch, dict.fromkeys(self.names, "")):
+        for key, rows in groups(batch, self._usual):
             part = self.parts[key]
             if isinstance(part, StatesModelErrors):
                 parts.append((rows, part.model_errors(batch.take(rows))))
@@ -183,11 +191,12 @@ def choices_of(evaluator: DeclaredEvaluator, labels: Labels) -> Choices | None:
     for option, some in names.items():
         count *= len(some)
         if not some or len(set(some)) < len(some):
-            problem = f"{option} is an empty list"
+            problem, hint = f"{option} is an empty list", "list one value or more"
             if some:
                 twice = next(one for one in some if some.count(one) > 1)
                 problem = f"{option} has {twice!r} twice"
-            raise SpecError(problem, hint="values with names of their own", part=[option])
+                hint = f"name the other one, as {{like: {twice}, name: other, ...}}"
+            raise SpecError(problem, hint=hint, part=[option])
     if count > MOST_CHOICES:
         problem = f"{' and '.join(lists)} have {count} combinations"
         raise SpecError(problem, hint=f"at most {MOST_CHOICES}", part=list(lists)[:1])

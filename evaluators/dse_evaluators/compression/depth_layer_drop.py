@@ -168,7 +168,9 @@ def list_removals(design: Mapping[str, Value], depths: Mapping[str, int]) -> lis
     kinds = {name.partition("[")[0] for name in design}
     for kind, names in listed.items():
         if names and len(names) != depths[kind]:
-            raise EvaluationError(f"{kind!r} has {len(names)} entries", hint=f"{depths[kind]}")
+            raise EvaluationError(
+                f"{kind!r} has {len(names)} entries", hint=f"each: {depths[kind]}"
+            )
         if kind not in kinds:
             raise EvaluationError(f"the design has no value for {kind!r}")
     return [

@@ -108,7 +108,8 @@ def plain_transformers_of(
     found = {model.name: model for model in models}
     if not models or len(found) < len(models):
         problem = f"{option} has two models of one name" if models else f"{option} is empty"
-        raise SpecError(problem, hint="models with names of their own", part=[option])
+        hint = f"name the other one, as {{like: {models[-1].name}, name: other}}" if models else ""
+        raise SpecError(problem, hint=hint, part=[option])
     return found
 
 

@@ -131,3 +131,12 @@ def test_designs_of_dense_models_lay_out_no_experts() -> None:
 def test_a_device_whose_fabric_was_not_measured_is_refused() -> None:
     with pytest.raises(SpecError, match="rtx-4090 has no listed clock"):
         Apex(device={"like": "rtx-4090", "memory": "48 GB"})
+
+
+def test_the_only_value_of_a_list_needs_no_parameter() -> None:
+    design = {"weights_at": "gpu"}
+    listed = ZerothOrder(**SIZES, device=["a100-sxm-80gb"])
+    assert "device" not in listed.reads
+    [time] = column(ZerothOrder(**SIZES), "step_time", design)
+    assert column(listed, "step_time", {**design, "device": "a100-sxm-80gb"}) == [time]
+    assert column(listed, "step_time", design) == [time]

@@ -86,7 +86,7 @@ def test_files_that_cannot_be_used_are_refused_with_their_line(tmp_path, text, m
 
 
 def test_a_missing_file_and_factors_out_of_range_are_refused(tmp_path):
-    with pytest.raises(SpecError, match="cannot be read"):
+    with pytest.raises(SpecError, match="there is no file"):
         PerformanceProfile(file=str(tmp_path / "none.csv"))
     with pytest.raises(SpecError, match="within is a factor above 1"):
         profile(tmp_path, ROWS, within=1.0)

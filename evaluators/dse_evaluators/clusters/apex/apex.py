@@ -96,7 +96,8 @@ class Apex(
 
     Args:
         model: a name of ``workloads.transformer_configs``, a config.json, ``{like: llama3-70b,
-            layers: 40}``, or a list of these from which each design chooses.
+            layers: 40}``, or a list of these from which each design chooses; a space refers to a
+            config.json by the name of its folder, unless ``{like: config.json, name: mine}``.
         workload: name of a shipped trace, or a CSV file with the columns arrival [s], prompt and
             answer [tokens], of which each design may choose one from a list.
         requests: number of the trace's first requests to serve; 0: all.

@@ -112,7 +112,8 @@ class MemoryEfficiency(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, vers
         given = {name: value for name, value in vars(self).items() if name in _INPUTS}
         fixed = self.model is not None and listed is None
         given["model"] = next(iter(self._models)) if fixed else None
-        readings = Readings({**_INPUTS, "model": one_of(self._models)})
+        usual = next(iter(self._models)) if len(self._models) == 1 else None
+        readings = Readings({**_INPUTS, "model": one_of(self._models, usual)})
         self.declare(readings.fixed({name: one for name, one in given.items() if one is not None}))
 
     def compute(self, inputs: Mapping[str, Floats]) -> Metrics:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse.errors import SpecError
+from dse_evaluators.csv_rows import CsvRow, parse_number, read_csv_rows
 
 _COLUMNS = ("arrival", "prompt", "answer")
 
@@ -69,19 +70,17 @@ def trace(path: Path, most: int) -> RequestTrace:
     ``prompt`` and ``answer`` are the input and output tokens; arrivals are shifted to start at 0.
 
     Raises:
-        SpecError: the file cannot be read, lacks a column, has a cell that is not a number, has a
-            token count out of range, or is not sorted by arrival.
+        SpecError: the file cannot be read, lacks a column, has a cell that is not a finite number,
+            has a token count out of range, or is not sorted by arrival.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [_row(row, path) for row in islice(csv.DictReader(file), most)]
-    except OSError as error:
-        raise SpecError(f"cannot read {path}", hint="a CSV file, one request a row") from error
+    rows = [_read_request(row) for row in islice(read_csv_rows(path, _COLUMNS), most)]
     if not rows:
         raise SpecError(f"{path} has no requests", hint=f"columns {', '.join(_COLUMNS)}")
-    arrival, prompt, answer = np.array(rows).T
-    if (np.diff(arrival) < 0).any():
-        raise SpecError(f"arrivals in {path} are not ascending", hint="sort it by arrival")
+    arrival, prompt, answer = np.array([row.numbers for row in rows]).T
+    late = np.flatnonzero(np.diff(arrival) < 0)
+    if late.size:
+        place = rows[int(late[0]) + 1].place
+        raise SpecError(f"{place}: arrivals are not ascending", hint="sort the rows by arrival")
     return RequestTrace(
         arrival=arrival - arrival[0],
         prompt=prompt.astype(np.int64),
@@ -89,13 +88,17 @@ def trace(path: Path, most: int) -> RequestTrace:
     )
 
 
-def _row(row: dict[str, str], path: Path) -> list[float]:
-    try:
-        found = [float(row[name]) for name in _COLUMNS]
-    except (KeyError, TypeError, ValueError) as error:
-        raise SpecError(
-            f"{path} has a row without {' or '.join(_COLUMNS)}", hint="each must be a number"
-        ) from error
-    if not all(1 <= tokens < _LONGEST for tokens in found[1:]):
-        raise SpecError(f"{path} has a request of {found[1]:g} and {found[2]:g} tokens")
-    return found
+class _RequestRow(NamedTuple):
+    """Arrival [s], prompt and answer [tokens] of a request, and its place in the file."""
+
+    place: str
+    numbers: tuple[float, ...]
+
+
+def _read_request(row: CsvRow) -> _RequestRow:
+    numbers = tuple(parse_number(row, name) for name in _COLUMNS)
+    for name, tokens in zip(_COLUMNS[1:], numbers[1:], strict=True):
+        if not 1 <= tokens < _LONGEST:
+            problem = f"{row.place}: {name} is {row.cells[name]!r}"
+            raise SpecError(problem, hint="1 token or more")
+    return _RequestRow(row.place, numbers)

@@ -130,7 +130,8 @@ def test_clients_that_ask_again_never_run_more_at_once():
 
 def test_a_trace_is_played_as_it_is_told(tmp_path):
     file = tmp_path / "trace.csv"
-    file.write_text("arrival,prompt,answer\n10,500,2\n14,900,3\n30,700,4\n", encoding="utf-8")
+    rows = "arrival,prompt,answer\n10,500,2\n14,900,3\n30,700,4\n"
+    file.write_text(rows, encoding="utf-8-sig")  # with a mark of the order of bytes
     told = outcome({}, arrivals="trace", file=str(file)).columns
     assert told["throughput"][0] == pytest.approx(9 / 20, rel=0.01)
     faster = outcome({"speedup": 2.0}, arrivals="trace", file=str(file)).columns
@@ -140,11 +141,14 @@ def test_a_trace_is_played_as_it_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("arrival,prompt\n1,2\n", "without"),
-        ("arrival,prompt,answer\n1,x,2\n", "without"),
+        ("arrival,prompt\n1,2\n", "trace.csv:1: there is no column 'answer'"),
+        ("arrival,prompt,answer\n1,x,2\n", "trace.csv:2: prompt is 'x'"),
+        ("arrival,prompt,answer\n1,3,2\nnan,3,2\n", "trace.csv:3: arrival is 'nan'"),
+        ("arrival;prompt;answer\n1;3;2\n", "trace.csv:1: there is no column 'arrival'"),
+        ("arrival,prompt,answer\n1,3,\n", "trace.csv:2: the cell of 'answer' is blank"),
         ("arrival,prompt,answer\n", "no request"),
-        ("arrival,prompt,answer\n2,5,5\n1,5,5\n", "not ascending"),
-        ("arrival,prompt,answer\n1,5,0\n", "0 tokens"),
+        ("arrival,prompt,answer\n2,5,5\n1,5,5\n", "trace.csv:3: arrivals are not ascending"),
+        ("arrival,prompt,answer\n1,5,0\n", "trace.csv:2: answer is '0'"),
     ],
 )
 def test_a_trace_that_is_none_is_refused(tmp_path, text, said):
@@ -155,7 +159,7 @@ def test_a_trace_that_is_none_is_refused(tmp_path, text, said):
 
 
 def test_a_trace_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(SpecError, match="cannot read"):
+    with pytest.raises(SpecError, match="there is no file"):
         simulator(arrivals="trace", file=str(tmp_path / "none.csv"))
 
 
