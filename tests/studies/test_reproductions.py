@@ -65,6 +65,7 @@ FAST = frozenset(
         "fuyou",
         "frontier",
         "frontier_175b",
+        "gnnpipe",
         "gradient_coding",
         "kinetics",
         "kinetics_measured",
