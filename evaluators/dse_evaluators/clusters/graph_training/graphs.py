@@ -50,7 +50,7 @@ class TrainingGraph:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class PartitionCost:
     """Cost of a partition: copies of a vertex in other parts, and the load of the fullest part.
 
     Args:
@@ -88,7 +88,7 @@ def graph_of(value: object, features: int | None = None) -> TrainingGraph:
     return _of_sizes(str(value), {key: int(row[key]) for key in _KEYS})
 
 
-def partition_cost(graph: TrainingGraph, parts: int, kind: str) -> Partition:
+def partition_cost(graph: TrainingGraph, parts: int, kind: str) -> PartitionCost:
     """Return the cost of a partition of a graph into ``parts``.
 
     With the pairs of a graph, vertices are assigned and copies are counted. With sizes alone,
@@ -96,16 +96,16 @@ def partition_cost(graph: TrainingGraph, parts: int, kind: str) -> Partition:
     graphs of other degrees; the others need the pairs.
     """
     if parts == 1:
-        return Partition(copies=0.0, imbalance=1.0)
+        return PartitionCost(copies=0.0, imbalance=1.0)
     if graph.pairs is None:
         missed = (1 - 1 / parts) ** graph.degree
-        return Partition(copies=(parts - 1) * (1 - missed), imbalance=1.0)
+        return PartitionCost(copies=(parts - 1) * (1 - missed), imbalance=1.0)
     owner = assign(graph, parts, kind)
     ends = np.concatenate([graph.pairs, graph.pairs[:, ::-1]])
     needed = np.unique(ends[:, 0] * parts + owner[ends[:, 1]])
     elsewhere = (needed % parts != owner[needed // parts]).sum()
     load = np.bincount(owner[ends[:, 1]], minlength=parts)
-    return Partition(
+    return PartitionCost(
         copies=float(elsewhere / graph.vertices), imbalance=float(load.max() / load.mean())
     )
 
