@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -132,7 +133,7 @@ class GraphTraining(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
             self._check_partition(self.partition)
         super().__post_init__()
         pairs = self._graph.pairs
-        content = "" if pairs is None else pairs.tobytes().hex()
+        content = "" if pairs is None else hashlib.sha256(pairs.tobytes()).hexdigest()
         own = [str(self.graph), content] if is_file or isinstance(self.graph, Mapping) else []
         editions = [system_edition({"own": own}) if own else "", system_edition(self.system)]
         self.version = "-".join(filter(None, (type(self).version, *editions)))
