@@ -67,6 +67,7 @@ FAST = frozenset(
         "fuyou",
         "frontier",
         "frontier_175b",
+        "gnnpipe",
         "gradient_coding",
         "kernel_launches",
         "kinetics",
