@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse_evaluators.clusters.graph_training.graphs import (
@@ -163,15 +163,15 @@ class GraphTraining(DeclaredEvaluator, reads=_INPUTS, provides=_METRICS, version
             saving = np.where(columns["volume"] > 0, plain["volume"] / columns["volume"], 1.0)
         columns |= {"volume_saving": saving, "speedup": plain["epoch_time"] / columns["epoch_time"]}
         held = self._system.sheet.dram_bytes
-        faults: dict[int, Fault] = {}
+        failures: dict[int, Failure] = {}
         for row in np.flatnonzero(columns["memory"] > held).tolist():
             reason = f"{columns['memory'][row]:.3g} B a device, which has {held:.3g}"
-            faults[row] = Fault(kind="infeasible", reason=reason)
+            failures[row] = Failure(kind="infeasible", reason=reason)
         for row in np.flatnonzero(inputs["stages"] > inputs["layers"]).tolist():
-            faults[row] = Fault(kind="infeasible", reason="more stages than layers")
+            failures[row] = Failure(kind="infeasible", reason="more stages than layers")
         for row in np.flatnonzero(columns["devices"] > self._graph.vertices).tolist():
-            faults[row] = Fault(kind="infeasible", reason="more devices than vertices")
-        return Metrics(columns=columns, faults=faults)
+            failures[row] = Failure(kind="infeasible", reason="more devices than vertices")
+        return Metrics(columns=columns, failures=failures)
 
 
 def _compute(

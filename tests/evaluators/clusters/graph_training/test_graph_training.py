@@ -98,9 +98,11 @@ def test_the_bubble_is_that_of_chunks_and_stages_and_one_device_has_neither():
 
 def test_more_stages_than_layers_and_too_little_memory_are_infeasible():
     found = evaluate([{"stages": 33}, {"stages": 32}])
-    assert {row: one.reason for row, one in found.faults.items()} == {0: "more stages than layers"}
+    assert {row: one.reason for row, one in found.failures.items()} == {
+        0: "more stages than layers"
+    }
     held = {"like": "a100-dgx", "device": {"like": "a100-sxm-80gb", "memory": "1 MB"}}
-    assert "a device, which has 1e+06" in evaluate([{}], system=held).faults[0].reason
+    assert "a device, which has 1e+06" in evaluate([{}], system=held).failures[0].reason
 
 
 def test_a_file_of_edges_is_read_with_repeated_pairs_once(tmp_path):
