@@ -37,6 +37,11 @@ from dse_evaluators.workloads.own.named_model import model_ref
 from dse_evaluators.workloads.own.own_model import OwnModel
 from dse_evaluators.workloads.workload import Split
 
+_UNKNOWN = (
+    "the residual branches are known when {label} is called: names of branches and lengths of "
+    "lists are not checked before"
+)
+
 
 class LayerDrop(
     DeclaredEvaluator,
@@ -105,10 +110,15 @@ class LayerDrop(
         if self.branches is not None:
             check_patterns(self.branches)
         self._depths = self._count_branches()
+        self.notes = () if self._depths else (_UNKNOWN.format(label=self._label),)
         self.declare(Readings(dict.fromkeys(self.branches or self._depths or KINDS, Flag())))
         groups = chain.from_iterable(group_blocks([kind], n) for kind, n in self._depths.items())
         drops = Separable(groups=tuple(groups), features=partial(dropped, self._depths))
         self.parts = dict.fromkeys(self.provides, drops) if self._depths else {}
+
+    @property
+    def _label(self) -> str:
+        return self._model if isinstance(self._model, str) else self._model.label
 
     def _count_branches(self) -> Mapping[str, int]:
         """Return the number of branches by kind; empty if only a function of the user knows it."""

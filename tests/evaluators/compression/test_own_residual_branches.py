@@ -160,6 +160,7 @@ def test_a_list_of_another_length_is_a_failure_where_only_a_function_knows_it(
         quality="loss",
     )
     evaluator.check_values({"ffn[0]": [True], "ffn[1]": [False]})
+    assert "lengths of lists are not checked" in evaluator.notes[0]
     found = evaluator.evaluate(Batch.of([{"ffn[0]": True, "ffn[1]": False}]))
     assert "'ffn' has 2 entries" in found.failures[0].reason
 
