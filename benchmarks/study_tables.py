@@ -115,7 +115,7 @@ def write_products(folder: Path) -> None:
 
 def time_product(design: Mapping[str, int]) -> float:
     """Return the processor time of a product by the kernel of ``kernels.tiled-gemm`` [s]."""
-    from dse_evaluators.call_clock import CallTiming, time_by
+    from dse_evaluators.generic.call_clock import CallTiming, time_by
     from dse_evaluators.kernels.measured import tiled_gemm
     from dse_evaluators.kernels.measured.compiled_c import bind_arrays, load_kernel
 

@@ -12,6 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from published_plans import FILE, find_plans, read_published
 from serving_coverage import main, read_services
 
+sys.path.pop(0)  # modules of the folder would hide others, such as coverage
+
 CONFIGURATION = """\
 dsr1-fp8-b200-dynamo-trt:
   image: nvcr.io#runtime:0.8

@@ -36,7 +36,7 @@ import numpy as np
 
 from dse.resources.asset import Asset
 from dse.resources.environment import Environment
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Failure, Metric, Metrics
 from dse.protocols import DeployedModel, DeployedTensor
 
 
@@ -53,12 +53,12 @@ class Odd:
 
     def evaluate(self, batch):
         rows = batch["rows"].astype(float)
-        faults = {"broken": Fault(kind="raised", reason="it <smokes>"),
-                  "impossible": Fault(kind="infeasible", reason="too hot")}
+        failures = {"broken": Failure(kind="raised", reason="it <smokes>"),
+                  "impossible": Failure(kind="infeasible", reason="too hot")}
         return Metrics(
             columns={"time": 8.0 / rows, "loss": rows, "bottleneck": (rows > 2).astype(float)},
             spread={"loss": rows / 10},
-            faults={n: faults[m] for n, m in enumerate(batch["mode"]) if m in faults},
+            failures={n: failures[m] for n, m in enumerate(batch["mode"]) if m in failures},
         )
 
     def test_evaluator(self):

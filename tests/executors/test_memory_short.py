@@ -32,7 +32,7 @@ if __name__ == "__main__":
     for number, mebibytes in enumerate([1, 2000]):
         executor.submit(Task(number=number, design=Design({"mebibytes": mebibytes})))
         (outcome,) = executor.collect().values()
-        print(outcome.fault.kind if outcome.fault else outcome.state.value)
+        print(outcome.failure.kind if outcome.failure else outcome.state.value)
     executor.close()
 """
 

@@ -25,9 +25,9 @@ from dse_evaluators.architectures.blocks import (
     find_misfit,
     parse_block,
 )
-from dse_evaluators.call_clock import CallTiming
 from dse_evaluators.compression.template import Template
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.generic.call_clock import CallTiming
 from dse_evaluators.generic.options import texts_of
 from dse_evaluators.one_by_one import Found, one_by_one
 

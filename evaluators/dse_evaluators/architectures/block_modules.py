@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from dse_evaluators.architectures.block_table import MeasuredBlock
 from dse_evaluators.architectures.blocks import NetworkBlock, Sizes
-from dse_evaluators.call_clock import CallTiming, time_by
+from dse_evaluators.generic.call_clock import CallTiming, time_by
 from dse_evaluators.workloads.torch_scope import one_thread
 
 

@@ -19,10 +19,10 @@ from dse_evaluators.architectures.supernet_weights import (
     resize,
     resize_examples,
 )
-from dse_evaluators.call_clock import CallTiming, time_by
 from dse_evaluators.compression.compress import Compressed, compress_network
 from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.compression.reference import Reference, build_reference
+from dse_evaluators.generic.call_clock import CallTiming, time_by
 from dse_evaluators.one_by_one import Found
 from dse_evaluators.workloads import judging
 from dse_evaluators.workloads.network import Affines, forward

@@ -13,10 +13,10 @@ from dse.protocols import Evaluator
 from dse_evaluators.architectures.image_files import DIGITS, digest_images, read_images
 from dse_evaluators.architectures.network_inputs import NETWORK_INPUTS, complete_design
 from dse_evaluators.architectures.shared_networks import network_of
-from dse_evaluators.call_clock import CallTiming
 from dse_evaluators.compression.compression_knobs import CompressionConfig
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.formats.words import FORMATS
+from dse_evaluators.generic.call_clock import CallTiming
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.reading_table import Reading, one_of
 from dse_evaluators.workloads.judging import METRICS as QUALITY

@@ -12,8 +12,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, InfeasibleError, PluginError
-from dse_evaluators.call_clock import CallTiming, time_by
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.generic.call_clock import CallTiming, time_by
 from dse_evaluators.kernels.measured.kernel_timing import (
     count_processors,
     settings_of,
@@ -86,7 +86,7 @@ class ImagePipeline(
     Inputs:
         image_width: width of the photographs; the height is three quarters of it. Only ``photos``.
         jpeg_quality: quality of their JPEG files, or of those that a client resizes.
-        resize_at: ``server`` decodes the whole image and resizes it; ``decoder`` lets the JPEG
+        resize_at: ``server`` decodes all of the image and resizes it; ``decoder`` lets the JPEG
             decoder halve the image up to three times on its way; ``client`` sends images that have
             the network's size already.
         resampling: filter of the resizing.

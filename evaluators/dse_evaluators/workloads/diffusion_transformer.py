@@ -61,7 +61,7 @@ def diffusion_transformer(model: DiffusionTransformer, side: int, words: int) ->
     """
     across = side // model.patch
     patches = convolution("patches", across, model.patch, model.inputs, model.hidden)
-    parts = [add_biases(_strided(patches, model.patch, across))]
+    parts = [add_biases(_stride_layer(patches, model.patch, across))]
     parts += _embed_prompt(model, words) if model.word_width else []
     for place in range(model.layers):
         parts.append(_block(f"block{place}", model, across * across, words))
@@ -69,10 +69,10 @@ def diffusion_transformer(model: DiffusionTransformer, side: int, words: int) ->
     last = add_biases(product("out", across * across, model.hidden, outputs))
     if model.word_width:
         return join_tables(*parts, LayerTable(layers=(), others=2 * model.hidden), last)
-    return join_tables(*parts, _biased("out-modulation", 1, model.hidden, 2 * model.hidden), last)
+    return join_tables(*parts, _linear("out-modulation", 1, model.hidden, 2 * model.hidden), last)
 
 
-def _strided(layer: Layer, stride: int, across: int) -> Layer:
+def _stride_layer(layer: Layer, stride: int, across: int) -> Layer:
     """Return a convolution whose windows do not overlap."""
     side = across * stride
     return Layer(
@@ -96,16 +96,17 @@ def _embed_prompt(model: DiffusionTransformer, words: int) -> list[LayerTable]:
         third = width // _CONDITIONS
         for name, rows in (("resolution", _CONDITIONS - 1), ("aspect-ratio", 1)):
             parts.append(_embed_time(name, third, rows=rows))
-    parts.append(_biased("modulation", 1, width, _MODULATIONS * width))
+    parts.append(_linear("modulation", 1, width, _MODULATIONS * width))
     if model.word_width:
-        parts.append(_biased("words1", words, model.word_width, width))
-        parts.append(_biased("words2", words, width, width))
+        parts.append(_linear("words1", words, model.word_width, width))
+        parts.append(_linear("words2", words, width, width))
     return parts
 
 
 def _embed_time(name: str, width: int, *, rows: int = 1) -> LayerTable:
     return join_tables(
-        _biased(f"{name}1", rows, _FREQUENCIES, width), _biased(f"{name}2", rows, width, width)
+        _linear(f"{name}1", rows, _FREQUENCIES, width),
+        _linear(f"{name}2", rows, width, width),
     )
 
 
@@ -113,13 +114,13 @@ def _block(name: str, model: DiffusionTransformer, tokens: int, words: int) -> L
     width, inner = model.hidden, _WIDENED * model.hidden
     parts = [
         _modulate(name, model),
-        _biased(f"{name}-self-qkv", tokens, width, 3 * width),
+        _linear(f"{name}-self-qkv", tokens, width, 3 * width),
         _attend(f"{name}-self", model, tokens, tokens),
     ]
     if model.word_width:
         parts += [
-            _biased(f"{name}-text-query", tokens, width, width),
-            _biased(f"{name}-text-kv", words, width, 2 * width),
+            _linear(f"{name}-text-query", tokens, width, width),
+            _linear(f"{name}-text-kv", words, width, 2 * width),
             _attend(f"{name}-text", model, tokens, words),
         ]
     up = product(f"{name}-up", tokens, width, inner, prunes="outputs")
@@ -136,7 +137,7 @@ def _modulate(name: str, model: DiffusionTransformer) -> LayerTable:
     return join_tables(
         LayerTable(layers=(), lookups=(labels,)),
         _embed_time(f"{name}-time", width),
-        _biased(f"{name}-modulation", 1, width, _MODULATIONS * width),
+        _linear(f"{name}-modulation", 1, width, _MODULATIONS * width),
     )
 
 
@@ -145,9 +146,9 @@ def _attend(name: str, model: DiffusionTransformer, tokens: int, context: int) -
     batch = TokenBatch(fresh=tokens, context=context)
     return join_tables(
         LayerTable(layers=attention(name, heads, model.head, batch)),
-        _biased(f"{name}-project", tokens, model.hidden, model.hidden),
+        _linear(f"{name}-project", tokens, model.hidden, model.hidden),
     )
 
 
-def _biased(name: str, rows: int, inputs: int, outputs: int) -> LayerTable:
+def _linear(name: str, rows: int, inputs: int, outputs: int) -> LayerTable:
     return add_biases(product(name, rows, inputs, outputs))

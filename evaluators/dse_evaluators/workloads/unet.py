@@ -109,7 +109,7 @@ def unet_table(sizes: UnetSizes, scene: Scene) -> LayerTable:
     first, time = sizes.widths[0], sizes.time
     parts = [
         add_biases(product("time1", 1, first, time), product("time2", 1, time, time)),
-        *_embed_added(sizes),
+        *_embed_conditions(sizes),
         add_biases(_square("conv-in", scene, 3, (sizes.inputs, first))),
     ]
     if sizes.is_video:
@@ -137,7 +137,7 @@ def unet_table(sizes: UnetSizes, scene: Scene) -> LayerTable:
     return join_tables(*parts, *_upwards(sizes, scene, skips))
 
 
-def _embed_added(sizes: UnetSizes) -> list[LayerTable]:
+def _embed_conditions(sizes: UnetSizes) -> list[LayerTable]:
     if not sizes.added:
         return []
     time = sizes.time

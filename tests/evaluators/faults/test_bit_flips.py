@@ -207,7 +207,7 @@ def test_study_of_a_users_file_searches_protections_by_layer(options, tmp_path):
     (tmp_path / "space.yaml").write_text(SPACE)
     study = Study.open(tmp_path / "study.yaml", storage="memory://")
     study.run()
-    assert {one.fault for one in study.engine.finished} == {None}
+    assert {one.failure for one in study.engine.finished} == {None}
 
 
 def test_declared_sizes_of_flips_fall_with_protection(options):

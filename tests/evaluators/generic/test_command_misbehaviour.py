@@ -222,7 +222,7 @@ command = Command(run=[{sys.executable!r}, {str(flood)!r}], metrics={{"power": "
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 got = command.evaluate(Batch.of([{{}}]))
 grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-print(got.columns["power"][0], grown_kib < 32 * 1024, got.faults)
+print(got.columns["power"][0], grown_kib < 32 * 1024, got.failures)
 """
     done = subprocess.run(
         [sys.executable, "-c", driver], check=False, capture_output=True, text=True

@@ -75,7 +75,7 @@ def graph_of(value: object, features: int | None = None) -> TrainingGraph:
         SpecError: the name, the file or a key is unknown, or a row is not valid.
     """
     if isinstance(value, Mapping):
-        return _stated(value)
+        return _parse_sizes(value)
     if isinstance(value, str) and value.endswith(".csv"):
         return _read_pairs(Path(value), features or 0)
     if value == "digits":
@@ -144,7 +144,7 @@ def assign(graph: TrainingGraph, parts: int, kind: str) -> Indices:
     return owner
 
 
-def _stated(value: Mapping[str, Any]) -> TrainingGraph:
+def _parse_sizes(value: Mapping[str, Any]) -> TrainingGraph:
     for key in value:
         if key not in _KEYS:
             hint = nearest(str(key), _KEYS)

@@ -170,13 +170,13 @@ def machine_of(value: object, place: str) -> MessageMachine:
     contents = read_mapping(Path(str(value)), _EXAMPLE) if is_path(value) else value
     name = Path(str(value)).stem if is_path(value) else str(value)
     if isinstance(contents, str):
-        return _shipped(contents)
+        return _load_machine(contents)
     if not isinstance(contents, Mapping):
         raise SpecError(f"machine cannot be {value!r}", hint=_EXAMPLE, part=["machine"])
     return _changed(contents, name if is_path(value) else "own")
 
 
-def _shipped(name: str) -> FittedMachine:
+def _load_machine(name: str) -> FittedMachine:
     known = fits()
     if name not in known:
         hint = f"{nearest(name, known)}; or {_EXAMPLE}"
@@ -193,7 +193,7 @@ def _changed(value: Mapping[str, Any], name: str) -> FittedMachine:
         if key not in (*known, "like"):
             hint = nearest(str(key), known)
             raise SpecError(f"a machine has no key {key!r}", hint=hint, part=["machine"])
-    base = _shipped(str(value["like"])) if "like" in value else None
+    base = _load_machine(str(value["like"])) if "like" in value else None
     found: dict[str, Any] = {}
     for key in known:
         if key not in value and base is None:

@@ -100,7 +100,7 @@ def datatype_of(value: object) -> StridedBlocks:
         raise SpecError(f"there is no datatype constructor {name!r}", hint=hint)
     _check_fields(name, fields)
     inner = datatype_of(fields.get("of", "byte"))
-    return _subarray(fields, inner) if name == "subarray" else _repeated(name, fields, inner)
+    return _subarray(fields, inner) if name == "subarray" else _repeat_blocks(name, fields, inner)
 
 
 def _check_fields(name: str, fields: object) -> None:
@@ -126,7 +126,7 @@ def _named(value: object) -> StridedBlocks:
     return StridedBlocks(start=0, block=size, streams=(), extent=size)
 
 
-def _repeated(name: str, fields: Mapping[str, Any], inner: StridedBlocks) -> StridedBlocks:
+def _repeat_blocks(name: str, fields: Mapping[str, Any], inner: StridedBlocks) -> StridedBlocks:
     count = _whole(name, "count", fields["count"])
     if name == "contiguous":
         return inner.repeat(count)

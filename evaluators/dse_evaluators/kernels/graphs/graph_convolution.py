@@ -12,8 +12,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, InfeasibleError, PluginError
-from dse_evaluators.call_clock import CallTiming, time_by
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
+from dse_evaluators.generic.call_clock import CallTiming, time_by
 from dse_evaluators.kernels.graphs.adjacency import (
     digest_graph,
     draw_graph,

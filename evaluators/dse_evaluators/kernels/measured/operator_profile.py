@@ -133,8 +133,8 @@ class OperatorProfile(
             try:
                 for _ in range(2):
                     step()
-                latency = min(_timed(step) for _ in range(self.repeats))
-                totals, calls = _profiled(step, self.repeats)
+                latency = min(_time_step(step) for _ in range(self.repeats))
+                totals, calls = _profile_network(step, self.repeats)
             except Exception as error:
                 if self._own is None:
                     raise
@@ -236,13 +236,13 @@ def _seeded_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _timed(step: Callable[[], None]) -> float:
+def _time_step(step: Callable[[], None]) -> float:
     begin = time.perf_counter()
     step()
     return time.perf_counter() - begin
 
 
-def _profiled(
+def _profile_network(
     step: Callable[[], None], repeats: int
 ) -> tuple[Mapping[str, Mapping[str, float]], float]:
     """Return the time [s] of a run by class and name of operators, and the number of calls.

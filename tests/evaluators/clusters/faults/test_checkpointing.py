@@ -27,7 +27,7 @@ def evaluated(**design):
 
 def told(**design):
     got = evaluated(**design)
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
@@ -172,9 +172,9 @@ def test_without_failures_only_writing_is_left():
     ],
 )
 def test_what_would_never_end_says_by_how_much(design, reason):
-    fault = evaluated(**design).faults[0]
-    assert fault.kind == "infeasible"
-    assert reason in fault.reason
+    failure = evaluated(**design).failures[0]
+    assert failure.kind == "infeasible"
+    assert reason in failure.reason
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def evaluated(**design):
 
 def told(**design):
     got = evaluated(**design)
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
@@ -122,9 +122,9 @@ def test_more_stragglers_tolerated_cost_more_work_and_less_waiting():
     ],
 )
 def test_a_code_that_cannot_be_says_why(design, reason):
-    fault = evaluated(**design).faults[0]
-    assert fault.kind == "infeasible"
-    assert reason in fault.reason
+    failure = evaluated(**design).failures[0]
+    assert failure.kind == "infeasible"
+    assert reason in failure.reason
 
 
 @pytest.mark.parametrize(

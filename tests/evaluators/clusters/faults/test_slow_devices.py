@@ -21,7 +21,7 @@ def evaluated(**design):
 
 def told(**design):
     got = evaluated(**design)
-    assert not got.faults
+    assert not got.failures
     return {name: float(values[0]) for name, values in got.columns.items()}
 
 
@@ -151,6 +151,6 @@ def test_every_reading_moves_the_step(change):
     ],
 )
 def test_a_placement_that_cannot_be_says_why(design, reason):
-    fault = evaluated(**design).faults[0]
-    assert fault.kind == "infeasible"
-    assert reason in fault.reason
+    failure = evaluated(**design).failures[0]
+    assert failure.kind == "infeasible"
+    assert reason in failure.reason
