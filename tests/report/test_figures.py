@@ -13,6 +13,7 @@ from dse.report.figures import drawings
 from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.parallel import MAX_LINES
 from dse.report.figures.style import axis_layout, blank
+from tests.browsing import soon
 
 
 def keys(front: ParetoSet, trials) -> list[str]:
@@ -211,9 +212,8 @@ def test_neighbouring_ticks_differ_and_have_no_powers(chromium, tmp_path, low, h
     figure.add_scatter(x=[0, 1], y=[low, high])
     (tmp_path / "ticks.html").write_text(figure.to_html(include_plotlyjs=True), encoding="utf-8")
     chromium.get((tmp_path / "ticks.html").as_uri())
-    ticks = chromium.execute_script(
-        "return [...document.querySelectorAll('.ytick text')].map((one) => one.textContent)"
-    )
+    read = "return [...document.querySelectorAll('.ytick text')].map((one) => one.textContent)"
+    ticks = soon(chromium, lambda page: page.execute_script(read))
     assert len(ticks) > 2
     assert len(set(ticks)) == len(ticks)
     assert not any("e" in tick for tick in ticks)
