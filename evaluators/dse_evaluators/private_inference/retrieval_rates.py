@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from dse.core.values import Floats
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
+from dse_evaluators.csv_records import parse_positive, read_csv_rows
 
 PUBLISHED_RATES = Path(__file__).with_name("retrieval_rates.csv")
 """Rates of one V100 and of a CPU with 32 threads, by Lam et al., 2023."""
@@ -32,25 +32,17 @@ def read_rates(path: Path) -> Mapping[tuple[str, str], Floats]:
     """
     found: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file)
-            _check_columns(path, rows.fieldnames or ())
-            for row in rows:
-                entries, rate = (_positive(row, name, path, rows.line_num) for name in _COLUMNS[2:])
-                known = found[row["device"], row["prf"]]
-                if entries in known:
-                    where = f"{path.name}:{rows.line_num}"
-                    raise SpecError(
-                        f"{where}: a second rate for {entries:g} entries",
-                        hint=f"one row for {row['device']}, {row['prf']} and each table size",
-                        part=["rates"],
-                    )
-                known[entries] = rate
-    except (OSError, UnicodeDecodeError) as error:
-        hint = f"a CSV file with the columns {', '.join(_COLUMNS)}"
-        raise SpecError(f"cannot read {path}", hint=hint, part=["rates"]) from error
-    if not found:
-        raise SpecError(f"{path.name} has no rates", hint="a row each", part=["rates"])
+        for row in read_csv_rows(path, _COLUMNS):
+            entries, rate = (parse_positive(row, name) for name in _COLUMNS[2:])
+            known = found[row.cells["device"], row.cells["prf"]]
+            if entries in known:
+                problem = f"{row.place}: a second rate for {entries:g} entries"
+                raise SpecError(problem, hint="one row for a device, a prf and a table size")
+            known[entries] = rate
+        if not found:
+            raise SpecError(f"{path} has no rates", hint="a row each")
+    except SpecError as error:
+        raise SpecError(error.problem, hint=error.hint, part=["rates"]) from error
     return {key: np.array(sorted(rows.items())) for key, rows in found.items()}
 
 
@@ -67,22 +59,3 @@ def rate_at(entries: float, rates: Floats) -> float:
     if entries > sizes[-1]:
         return float(known[-1] * sizes[-1] / entries)
     return float(np.exp(np.interp(np.log(entries), np.log(sizes), np.log(known))))
-
-
-def _check_columns(path: Path, names: object) -> None:
-    known = list(names) if isinstance(names, list | tuple) else []
-    absent = [name for name in _COLUMNS if name not in known]
-    if absent:
-        hint = nearest(absent[0], known) or f"the header is {','.join(_COLUMNS)}"
-        raise SpecError(f"{path.name}:1: there is no column {absent[0]}", hint=hint, part=["rates"])
-
-
-def _positive(row: Mapping[str, str], name: str, path: Path, line: int) -> float:
-    try:
-        value = float(row[name])
-    except (TypeError, ValueError):
-        value = float("nan")
-    if not 0.0 < value < float("inf"):
-        problem = f"{path.name}:{line}: {name} is {row[name]!r}"
-        raise SpecError(problem, hint="a positive number", part=["rates"])
-    return value

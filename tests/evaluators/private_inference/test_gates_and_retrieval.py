@@ -97,7 +97,7 @@ def test_rates_of_the_user_replace_the_published_ones(tmp_path):
     [
         (
             "device,prf,entries,rate\nphone,aes,100,50\n",
-            "rates.csv:1: there is no column rate_per_s",
+            "rates.csv:1: there is no column 'rate_per_s'",
         ),
         (
             "device,prf,entries,rate_per_s\nphone,aes,100,fast\n",
