@@ -24,11 +24,11 @@ from dse.optimizers.bayesian.metric_prediction import (
     predict_measured,
 )
 from dse.optimizers.bayesian.model_fitting import ModelFitter
+from dse.optimizers.bayesian.output_transform import LARGE
 from dse.optimizers.bayesian.part_values import PartValues
 from dse.optimizers.bayesian.posterior import Beliefs, beliefs
 from dse.optimizers.bayesian.rung_prior import FIRST, RungPrior
 from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
-from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence

@@ -29,7 +29,7 @@ from dse.optimizers.bayesian.measured_parts import (
     pair_parts,
 )
 from dse.optimizers.bayesian.modelled_losses import ModelledLosses
-from dse.optimizers.exact.magnitude import Magnitude
+from dse.optimizers.bayesian.output_transform import Magnitude
 
 LISTED = 65_536
 """Most designs that share a measured part and are all evaluated."""

@@ -25,7 +25,7 @@ from dse.optimizers.bayesian.metric_model import (
     Surrogate,
     kinds_of,
 )
-from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
+from dse.optimizers.bayesian.output_transform import LARGE, Kind, OutputTransform
 from dse.optimizers.bayesian.prior_mean_model import PriorMeanInputs, PriorMeanPredictor
 from dse.optimizers.bayesian.rung_prior import (
     Columns,
@@ -35,7 +35,6 @@ from dse.optimizers.bayesian.rung_prior import (
     is_without_rung,
 )
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
-from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_model import key_of_formula
 from dse.optimizers.separable.sum_or_process import ProcessModel, SumOrProcess
 

@@ -20,8 +20,7 @@ from dse.optimizers.bayesian.expected_improvement import Archive
 from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
-from dse.optimizers.bayesian.output_transform import IDENTITY
-from dse.optimizers.exact.magnitude import Magnitude
+from dse.optimizers.bayesian.output_transform import IDENTITY, Magnitude
 
 _LEAST = 2
 _MARGIN = 0.1
