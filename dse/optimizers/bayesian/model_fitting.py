@@ -78,8 +78,8 @@ class ModelFitter:
         self._most = most
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
-        self._library = library or LibraryAgreement(problem, roles)
-        self._rungs = RungPrior(problem, roles)
+        self._library = library or LibraryAgreement.of(problem, roles)
+        self._rungs = RungPrior.of(problem, roles)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -219,6 +219,8 @@ class ModelFitter:
 
         A library that does not agree with the trials that are done is not used at all.
         """
+        if self._library is None:
+            return plain
         there, losses = known
         name = repr(about.expression.node)
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
@@ -258,6 +260,8 @@ class ModelFitter:
         A rung is a lower fidelity of the metric. A rung that does not rank the measured designs as
         the measurements do is not used.
         """
+        if self._rungs is None:
+            return plain
         name = f"rung {about.expression.node!r}"
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
         inputs, predictor = plain
