@@ -29,7 +29,7 @@ from dse.optimizers.bayesian.measured_parts import (
     pair_parts,
 )
 from dse.optimizers.bayesian.modelled_losses import ModelledLosses
-from dse.optimizers.exact.magnitude import Magnitude
+from dse.optimizers.bayesian.output_transform import Magnitude
 
 LISTED = 65_536
 """Most designs that share a measured part and are all evaluated."""
@@ -91,8 +91,8 @@ class ConditionalFronts:
     Args:
         problem: problem to optimise.
         roles: the problem's objectives and limits, split into modelled and measured ones.
-        bounded: map known losses so that their products stay finite, see :mod:`.magnitude`, and use
-            the logarithms of objectives with a log scale.
+        bounded: map known losses so that their products stay finite, see :class:`Magnitude`, and
+            use the logarithms of objectives with a log scale.
     """
 
     def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool = False) -> None:
@@ -100,6 +100,7 @@ class ConditionalFronts:
         self._problem = problem
         self._roles = roles
         self._names = sorted(roles.part)
+        self._has_models = any(one.kind == "modelled" for one in problem.sources.values())
         self._whole: dict[bytes, tuple[ConditionalFront, int]] = {}
         self._guessed: dict[bytes, ConditionalFront] = {}
         self._shelf: Batch | None = None
@@ -183,6 +184,8 @@ class ConditionalFronts:
             one: a design with the measured parameters.
             staircase: the estimated front.
         """
+        if not self._roles.free:
+            return staircase
         return self._with([one], [staircase.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
@@ -190,7 +193,10 @@ class ConditionalFronts:
 
         If there are no modelled losses either, all designs share one front.
         """
-        losses, fine, _ = self._modelled.evaluate(batch, _all(batch))
+        if self._has_models:
+            losses, fine, _ = self._modelled.evaluate(batch, _all(batch))
+        else:
+            losses, fine = np.zeros((len(batch), 0)), _all(batch)
         if not losses.shape[1]:
             one = ConditionalFront(
                 designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1]

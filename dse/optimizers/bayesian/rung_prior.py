@@ -60,6 +60,11 @@ class RungPrior:
         self.covers_objectives = bool(learnt) and all(self.covers(o.expression) for o in learnt)
         """Whether the rungs predict every objective that has to be measured."""
 
+    @staticmethod
+    def of(problem: Problem, roles: MeasuredSplit) -> RungPrior | None:
+        """Return the predictions for a problem; ``None`` if no metric has lower fidelities."""
+        return RungPrior(problem, roles) if problem.ladders else None
+
     def covers(self, expression: Expression) -> bool:
         """Return whether modelled lower fidelities exist for all measured metrics of a formula."""
         measured = expression.names & self._problem.measured

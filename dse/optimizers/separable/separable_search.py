@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -26,43 +25,45 @@ from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 
 class SeparableSearch:
-    """Search with additive surrogates; without any, it does nothing.
-
-    An additive surrogate is a sum of one term per parameter group.
+    """Search with additive surrogates, each a sum of one term per parameter group.
 
     Args:
         problem: problem to optimise.
         roles: the problem's objectives and limits, split into measured and modelled ones.
         stairs: fronts over the parameters that no measurement reads.
-        find: whether sums that were not declared are tried, too.
+        found: inputs of the additive surrogates, or the reason why the declared ones are ignored.
     """
 
     def __init__(
-        self, problem: Problem, roles: MeasuredSplit, stairs: ConditionalFronts, *, find: bool
+        self,
+        problem: Problem,
+        roles: MeasuredSplit,
+        stairs: ConditionalFronts,
+        found: SeparableModel | str,
     ) -> None:
         self._problem = problem
         self._roles = roles
-        self._stairs = stairs
-        self._find = find
+        self._found = found
+        self._model = found if isinstance(found, SeparableModel) else None
+        self.sums = None if self._model is None else SumOrProcess(self._model)
+        """Fitter of the additive surrogates; ``None`` if no parameter groups are known."""
+        self._front = None if self._model is None else BeliefFront(self._model.space, stairs)
         self._reported: dict[str, bool | str] = {}
 
-    @cached_property
-    def _found(self) -> SeparableModel | str:
-        """Parts of the problem, or the reason why there are none; it evaluates models."""
-        return SeparableModel.of(self._problem, self._roles, find=self._find)
+    @staticmethod
+    def of(
+        problem: Problem, roles: MeasuredSplit, stairs: ConditionalFronts, *, find: bool
+    ) -> SeparableSearch | None:
+        """Return the search for a problem, which evaluates models; ``None`` if no sum is known.
 
-    @property
-    def _model(self) -> SeparableModel | None:
-        return self._found if isinstance(self._found, SeparableModel) else None
-
-    @cached_property
-    def sums(self) -> SumOrProcess | None:
-        """Fitter of the additive surrogates; ``None`` if no parameter groups are known."""
-        return None if self._model is None else SumOrProcess(self._model)
-
-    @cached_property
-    def _front(self) -> BeliefFront | None:
-        return None if self._model is None else BeliefFront(self._model.space, self._stairs)
+        Args:
+            problem: problem to optimise.
+            roles: the problem's objectives and limits, split into measured and modelled ones.
+            stairs: fronts over the parameters that no measurement reads.
+            find: whether sums that were not declared are tried, too.
+        """
+        found = SeparableModel.of(problem, roles, find=find)
+        return SeparableSearch(problem, roles, stairs, found) if found else None
 
     @property
     def usable(self) -> bool:
@@ -112,7 +113,7 @@ class SeparableSearch:
             finished: number of finished trials.
         """
         reports: dict[str, tuple[bool | str, str]] = {}
-        if finished and isinstance(self._found, str) and self._found:
+        if finished and isinstance(self._found, str):
             reports["ignored"] = self._found, f"declared parts are ignored: {self._found}"
         choices = {} if self.sums is None else self.sums.choices
         formulas = learnt_formulas(self._problem, self._roles) if choices else {}
