@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import (
+from dse_evaluators.csv_files.csv_rows import (
     find_time_column,
     parse_number,
     parse_positive,

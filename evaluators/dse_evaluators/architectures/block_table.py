@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from dse_evaluators.csv_rows import parse_number, parse_positive, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_number, parse_positive, read_csv_rows
 
 HEADER = ("block", "batch", "machine", "latency", "stderr")
 _NEEDED = ("block", "latency")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.clusters.collectives import COLLECTIVES, Collective
-from dse_evaluators.csv_rows import (
+from dse_evaluators.csv_files.csv_rows import (
     CsvRow,
     check_columns,
     find_time_column,

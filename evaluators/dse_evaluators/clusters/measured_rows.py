@@ -11,7 +11,7 @@ from typing import Any
 
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_rows import check_columns, find_time_column, parse_csv, read_text
+from dse_evaluators.csv_files.csv_rows import check_columns, find_time_column, parse_csv, read_text
 from dse_evaluators.reading_table import ChoiceInput, Flag, Reading, Readings
 
 _WORDS: Mapping[str, Value] = {"true": True, "yes": True, "false": False, "no": False}

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import CsvRow, check_columns, open_csv, parse_number
+from dse_evaluators.csv_files.csv_rows import CsvRow, check_columns, open_csv, parse_number
 
 SPLITS = ("search", "test")
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import parse_whole, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_whole, read_csv_rows
 
 MOVIELENS = "movielens"
 _Ids = NDArray[np.int64]

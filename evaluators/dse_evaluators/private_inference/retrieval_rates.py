@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import parse_positive, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_positive, read_csv_rows
 
 PUBLISHED_RATES = Path(__file__).with_name("retrieval_rates.csv")
 """Rates of one V100 and of a CPU with 32 threads, by Lam et al., 2023."""

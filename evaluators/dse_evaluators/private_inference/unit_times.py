@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import CsvRow, parse_positive, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import CsvRow, parse_positive, read_csv_rows
 from dse_evaluators.private_inference.bfv_parameters import RINGS
 
 OPERATIONS = ("rotation", "addition", "product", "product_ntt", "to_ntt", "from_ntt")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import check_columns, open_csv
+from dse_evaluators.csv_files.csv_rows import check_columns, open_csv
 
 _SHARES = ("class", "model", "k", "pass")
 _COUNTS = ("class", "model", "n", "c")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import parse_number, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_number, read_csv_rows
 
 _COLUMNS = ("recipe", "compute", "reward")
 _LEAST_POINTS = 6

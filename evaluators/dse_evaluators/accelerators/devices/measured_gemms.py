@@ -14,7 +14,7 @@ from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.profiler_trace import is_trace, read_traced_gemms
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline_fit import PRIOR, MeasuredGemms
-from dse_evaluators.csv_rows import (
+from dse_evaluators.csv_files.csv_rows import (
     CsvRow,
     check_columns,
     find_time_column,

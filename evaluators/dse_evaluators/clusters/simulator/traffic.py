@@ -11,7 +11,7 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import CsvRow, parse_number, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import CsvRow, parse_number, read_csv_rows
 
 _COLUMNS = ("arrival", "prompt", "answer")
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_records import read_rows
-from dse_evaluators.csv_rows import CsvRow, read_csv_rows
+from dse_evaluators.csv_files.csv_records import read_rows
+from dse_evaluators.csv_files.csv_rows import CsvRow, read_csv_rows
 from dse_evaluators.kernels.pipelining.loop_graph import Dependence, LoopGraph, LoopOperation
 from dse_evaluators.kernels.pipelining.triton_graph import read_triton_graph
 

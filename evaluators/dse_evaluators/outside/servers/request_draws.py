@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dse.errors import PluginError, nearest
-from dse_evaluators.csv_rows import parse_whole, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_whole, read_csv_rows
 
 _COLUMNS = ("prompt_tokens", "output_tokens")
 _DEFAULTS: Mapping[str, Any] = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse.errors import SpecError
-from dse_evaluators.csv_rows import parse_number, parse_whole, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_number, parse_whole, read_csv_rows
 
 _LEAST = 2
 """Runs and epochs of a file."""

@@ -13,7 +13,7 @@ import numpy as np
 from dse.core.metric import Metric
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_rows import parse_positive, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_positive, read_csv_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Reading, Readings, one_of
 

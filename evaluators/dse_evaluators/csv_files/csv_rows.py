@@ -203,7 +203,7 @@ def parse_number(row: CsvRow, column: str, low: float = -math.inf, high: float =
 
 
 def parse_whole(row: CsvRow, column: str, low: int, high: int = 2**53) -> int:
-    """Return the whole number of a cell, which lies from ``low`` to ``high``.
+    """Return the integer of a cell, which lies from ``low`` to ``high``.
 
     Raises:
         SpecError: the cell has none.
