@@ -46,12 +46,12 @@ class LibraryAgreement:
 
     Args:
         problem: problem to optimise; members of libraries are among its ``priors``.
-        roles: its split into measured and modelled metrics.
+        split: its split into measured and modelled metrics.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
+    def __init__(self, problem: Problem, split: MeasuredSplit) -> None:
         self._problem = problem
-        self._roles = roles
+        self._split = split
         self._libraries: dict[str, LibraryMean | None] = {}
         self._chances: dict[int, float] = {}
         self._has_library = any(prior.library for prior in problem.priors)
@@ -67,7 +67,7 @@ class LibraryAgreement:
         """
         name = repr(expression.node)
         if name not in self._libraries:
-            names = self._roles.behind(expression)
+            names = self._split.behind(expression)
             self._libraries[name] = LibraryMean.of(self._problem, expression, sign, names)
         return self._libraries[name]
 
@@ -153,13 +153,13 @@ class LibraryAgreement:
         problem, size = self._problem, len(done)
         columns = problem.columns(done)
         losses = problem.losses(columns, size)
-        chosen = [problem.objectives[place] for place in self._roles.learnt]
+        chosen = [problem.objectives[place] for place in self._split.learnt]
         quantities = [
             (one.expression, 1.0 if one.goal == "minimize" else -1.0, losses[:, place])
-            for place, one in zip(self._roles.learnt, chosen, strict=True)
+            for place, one in zip(self._split.learnt, chosen, strict=True)
         ]
         quantities += [
-            (one.slack, -1.0, -one.slacks(columns, size)) for one in self._roles.learnt_limits
+            (one.slack, -1.0, -one.slacks(columns, size)) for one in self._split.learnt_limits
         ]
         studies = [prior.study for prior in problem.priors if prior.library]
         batch = problem.space.batch([trial.design for trial in done])

@@ -65,7 +65,7 @@ class ModelFitter:
     def __init__(
         self,
         problem: Problem,
-        roles: MeasuredSplit,
+        split: MeasuredSplit,
         probe: Batch,
         sums: SumOrProcess | None = None,
         *,
@@ -74,13 +74,13 @@ class ModelFitter:
     ) -> None:
         self._problem = problem
         self._sums = sums
-        self._roles = roles
+        self._split = split
         self._probe = probe
         self._most = most
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
-        self._library = library or LibraryAgreement(problem, roles)
-        self._rungs = RungPrior(problem, roles)
+        self._library = library or LibraryAgreement(problem, split)
+        self._rungs = RungPrior(problem, split)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -157,7 +157,7 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> Learnt:
-        """Return a sum of parts if the formula may be one and the sum fits well, else ``plain``."""
+        """Return a sum of terms if the formula may be one and the sum fits well, else ``plain``."""
         if self._sums is None:
             return plain
         key = key_of_formula(expression)
@@ -200,7 +200,7 @@ class ModelFitter:
     ) -> tuple[Inputs, Predictor]:
         """Fit a model to the losses of these designs, (n,)."""
         guesses = self._guesses(expression, there, sign * losses)
-        inputs = Inputs(self._problem, self._roles.behind(expression), self._probe, guesses)
+        inputs = Inputs(self._problem, self._split.behind(expression), self._probe, guesses)
         name = repr(expression.node)  # both halves of a chained limit have the same text
         return inputs, self._fit_predictor(
             name, inputs, inputs.points(there), losses, kinds, spread, refit=refit
@@ -296,7 +296,7 @@ class ModelFitter:
         There is one trial for each combination of values of the parameters that the formula depends
         on.
         """
-        names = self._roles.behind(expression)
+        names = self._split.behind(expression)
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
         rows = rows[firsts(keys(batch.take(rows), sorted(names)))]

@@ -45,18 +45,18 @@ class RungPrior:
 
     Args:
         problem: problem to optimise.
-        roles: its split into measured and modelled metrics.
+        split: its split into measured and modelled metrics.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
+    def __init__(self, problem: Problem, split: MeasuredSplit) -> None:
         self._problem = problem
-        self._roles = roles
+        self._split = split
         self._rungs = {
             metric: rung
             for metric, ladder in problem.ladders.items()
             if (rung := _modelled_rung(problem, metric, ladder))
         }
-        learnt = [problem.objectives[place] for place in roles.learnt]
+        learnt = [problem.objectives[place] for place in split.learnt]
         self.covers_objectives = bool(learnt) and all(self.covers(o.expression) for o in learnt)
         """Whether the rungs predict every objective that has to be measured."""
 
@@ -98,7 +98,7 @@ class RungPrior:
         columns, _ = self.columns(self._problem.space.batch([trial.design for trial in done]))
         low = self._problem.losses(columns, len(done))
         high = self._problem.trial_losses(done)
-        return all(agrees(low[:, place], high[:, place]) for place in self._roles.learnt)
+        return all(agrees(low[:, place], high[:, place]) for place in self._split.learnt)
 
     def choose_first(self, pool: Batch, tried: Batch, count: int) -> Batch:
         """Return up to ``count`` designs of the predicted front that span the largest hypervolume.

@@ -26,7 +26,7 @@ _THREADS = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
-Part = tuple[int, int]
+IndexRange = tuple[int, int]
 """First place and end place (exclusive)."""
 
 
@@ -59,7 +59,7 @@ class WorkerPool:
             raise
 
     def searched(
-        self, parts: Iterable[Part], beaters: Callable[[int], Floats]
+        self, parts: Iterable[IndexRange], beaters: Callable[[int], Floats]
     ) -> Iterator[tuple[int, RunningFront]]:
         """Search ranges of designs; yield each range's first index and its front.
 
@@ -92,7 +92,7 @@ class _Worker:
     """Handle, in the parent process, of one worker process."""
 
     def __init__(self, problem: bytes) -> None:
-        self.part: Part | None = None
+        self.part: IndexRange | None = None
         self.pipe: Connection[Any, Any]
         self.pipe, theirs = Pipe()
         with theirs:
@@ -108,7 +108,7 @@ class _Worker:
         with suppress(ConnectionError):  # a dead worker is reported by answer()
             self.pipe.send_bytes(problem)
 
-    def take(self, part: Part | None, beaters: Callable[[int], Floats]) -> None:
+    def take(self, part: IndexRange | None, beaters: Callable[[int], Floats]) -> None:
         self.part = part
         if part is not None:
             with suppress(ConnectionError):

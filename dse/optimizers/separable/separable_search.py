@@ -1,4 +1,4 @@
-"""Part of the grey-box search that uses sums of parts: first designs, surrogates, candidates."""
+"""Part of the grey-box search that uses sums of terms: first designs, surrogates, candidates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dse.core.batch import Batch
 from dse.core.problem import Problem
 from dse.core.trial import Event
 from dse.core.values import Floats
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
 from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
-from dse.optimizers.bayesian.posterior import Beliefs
-from dse.optimizers.separable.belief_front import BeliefFront
+from dse.optimizers.bayesian.posterior import Posterior
+from dse.optimizers.separable.belief_front import PredictedFront
 from dse.optimizers.separable.separable_model import (
     SeparableModel,
     key_of_formula,
@@ -32,24 +32,29 @@ class SeparableSearch:
 
     Args:
         problem: problem to optimise.
-        roles: the problem's objectives and limits, split into measured and modelled ones.
-        stairs: fronts over the parameters that no measurement reads.
+        split: the problem's objectives and limits, split into measured and modelled ones.
+        front_cache: fronts over the parameters that no measurement reads.
         find: whether sums that were not declared are tried, too.
     """
 
     def __init__(
-        self, problem: Problem, roles: MeasuredSplit, stairs: ConditionalFronts, *, find: bool
+        self,
+        problem: Problem,
+        split: MeasuredSplit,
+        front_cache: ConditionalFrontCache,
+        *,
+        find: bool,
     ) -> None:
         self._problem = problem
-        self._roles = roles
-        self._stairs = stairs
+        self._split = split
+        self._front_cache = front_cache
         self._find = find
         self._reported: dict[str, bool | str] = {}
 
     @cached_property
     def _found(self) -> SeparableModel | str:
         """Parts of the problem, or the reason why there are none; it evaluates models."""
-        return SeparableModel.of(self._problem, self._roles, find=self._find)
+        return SeparableModel.of(self._problem, self._split, find=self._find)
 
     @property
     def _model(self) -> SeparableModel | None:
@@ -61,8 +66,8 @@ class SeparableSearch:
         return None if self._model is None else SumOrProcess(self._model)
 
     @cached_property
-    def _front(self) -> BeliefFront | None:
-        return None if self._model is None else BeliefFront(self._model.space, self._stairs)
+    def _front(self) -> PredictedFront | None:
+        return None if self._model is None else PredictedFront(self._model.space, self._front_cache)
 
     @property
     def usable(self) -> bool:
@@ -85,7 +90,7 @@ class SeparableSearch:
             return attempted.take(np.arange(0))
         return self._model.open_ends(attempted)
 
-    def candidates(self, known: Beliefs) -> Batch | None:
+    def candidates(self, known: Posterior) -> Batch | None:
         """Return the designs on the predicted front; ``None`` if no surrogate is additive.
 
         Args:
@@ -113,9 +118,9 @@ class SeparableSearch:
         """
         reports: dict[str, tuple[bool | str, str]] = {}
         if finished and isinstance(self._found, str) and self._found:
-            reports["ignored"] = self._found, f"declared parts are ignored: {self._found}"
+            reports["ignored"] = self._found, f"declared terms are ignored: {self._found}"
         choices = {} if self.sums is None else self.sums.choices
-        formulas = learnt_formulas(self._problem, self._roles) if choices else {}
+        formulas = learnt_formulas(self._problem, self._split) if choices else {}
         for text, formula in formulas.items():
             choice = choices.get(key_of_formula(formula))
             if choice is not None:
@@ -138,6 +143,6 @@ def _sums_in(
 
 
 def _rise_together(effects: Sequence[Floats], others: Sequence[Floats]) -> bool:
-    """Return whether two sums of parts rise with the same rows, as their correlation shows."""
+    """Return whether two sums of terms rise with the same rows, as their correlation shows."""
     pairs = zip(effects, others, strict=True)
     return sum(float((one - one.mean()) @ (two - two.mean())) for one, two in pairs) > 0
