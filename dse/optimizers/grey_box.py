@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -24,11 +25,11 @@ from dse.optimizers.bayesian.metric_prediction import (
     predict_measured,
 )
 from dse.optimizers.bayesian.model_fitting import ModelFitter
+from dse.optimizers.bayesian.output_transform import LARGE
 from dse.optimizers.bayesian.part_values import AcquisitionValues
-from dse.optimizers.bayesian.posterior import Posterior, fit_posterior
+from dse.optimizers.bayesian.posterior import Posterior, fit_posterior, hope_after
 from dse.optimizers.bayesian.rung_prior import FIRST, RungPrior
 from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
-from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
@@ -47,9 +48,6 @@ _SEQUENCE, _RARE = 512, 64
 _SMALL, _DULL = 2e-3, 1e-6
 """Fractions of the hypervolume: gains below the first are doubted, below the second negligible."""
 _BOLD = 4.0
-_TWO = 2
-_HOPE = 2.0
-"""Standard deviations by which the front may extend beyond its prediction."""
 
 
 class GreyBox:
@@ -98,12 +96,10 @@ class GreyBox:
         self._settings = MeasuredSettings(problem, self._split, self._coverage)
         self._front_cache = ConditionalFrontCache(problem, self._split, bounded=True)
         self._values = AcquisitionValues(self._split, self._front_cache, self._settings)
-        self._separable = SeparableSearch(
-            problem, self._split, self._front_cache, find=find_sums and self._settings.all is None
-        )
-        self._library = LibraryAgreement(problem, self._split)
-        self._rungs = RungPrior(problem, self._split)
-        if self._rungs.covers_objectives and initial is None:
+        self._finds_sums = find_sums and self._settings.all is None
+        self._library = LibraryAgreement.of(problem, self._split)
+        self._rungs = RungPrior.of(problem, self._split)
+        if self._rungs is not None and self._rungs.covers_objectives and initial is None:
             self._initial = min(self._initial, FIRST)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._finished: list[Trial] = []
@@ -121,11 +117,10 @@ class GreyBox:
         self.expected_gain = None
         self._forget_other_effort()
         taken = {*(trial.design for trial in self._finished), *pending}
-        gone = self._collect_attempts(pending)
-        found: list[Design] = []
-        if self._separable.usable:
-            found = self._ends(count, gone, pending)
-        if not found and len(gone) < self._initial and not self._library.is_used(self._finished):
+        gone = set(self._settings.keys(self._attempted(pending)))
+        found = self._ends(count, gone, pending)
+        is_first = not found and len(gone) < self._initial
+        if is_first and (self._library is None or not self._library.is_used(self._finished)):
             found = self._first(min(count, self._initial - len(gone)), gone, pending)
         if len(found) < count and self.effort < len(LEVELS):
             found += self._choose_designs(count - len(found), [*pending, *found], rng)
@@ -140,16 +135,13 @@ class GreyBox:
 
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
-        return drained + self._separable.events(len(self._finished)) + self._library.events()
+        drained += [] if self._sums is None else self._sums.events(len(self._finished))
+        return drained + ([] if self._library is None else self._library.events())
 
     def predict(self, designs: Sequence[Design]) -> dict[str, Moments]:
         """Return mean and standard error of each metric at k designs, each (k,), in its unit."""
         measured = predict_measured(self._problem, self._finished, designs)
         return joined(measured, known_moments(self._problem, designs)) if measured else {}
-
-    def _collect_attempts(self, pending: Sequence[Design]) -> set[bytes]:
-        """Return the keys of the measured settings that were measured or are pending."""
-        return set(self._settings.keys(self._attempted(pending)))
 
     def _first(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
         """Return designs whose measured settings fill the space and cover each level.
@@ -160,7 +152,7 @@ class GreyBox:
         space, found = self._problem.space, list[Design]()
         even = space.batch(self._sequence.first(_SEQUENCE, ()))
         attempted = self._attempted(pending)
-        if self._rungs.is_used(self._finished):
+        if self._rungs is not None and self._rungs.is_used(self._finished):
             every = self._settings.distinct(
                 even if self._settings.all is None else self._settings.all, gone
             )
@@ -193,9 +185,22 @@ class GreyBox:
 
     def _ends(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
         """Return designs with all features of the declared sums at their least or largest."""
-        ends = self._separable.open_ends(self._attempted(pending))
+        if self._sums is None or not self._sums.usable:
+            return []
+        ends = self._sums.open_ends(self._attempted(pending))
         fresh = self._settings.distinct(ends, gone)
         return self._complete(fresh, count)
+
+    @cached_property
+    def _sums(self) -> SeparableSearch | None:
+        """Search with additive surrogates; ``None`` if no measured metric may be a sum."""
+        return SeparableSearch.of(
+            self._problem, self._split, self._front_cache, find=self._finds_sums
+        )
+
+    @property
+    def _has_trusted_sums(self) -> bool:
+        return self._sums is not None and self._sums.is_trusted
 
     def _forget_other_effort(self) -> None:
         """Forget surrogates that were fitted at another effort than the present one."""
@@ -256,7 +261,8 @@ class GreyBox:
         found = fit_posterior(
             self._problem, self._split, self._front_cache, first, self._fitter, refit=refit
         )
-        self._library.report(self._fitter.weights, first)
+        if self._library is not None:
+            self._library.report(self._fitter.weights, first)
         if found is not None:
             self._report_magnitudes(found)
         return found
@@ -266,7 +272,8 @@ class GreyBox:
         """Fitter of the surrogates at the present effort; it evaluates models."""
         if self._last_fitter is None:
             probe = self._problem.space.sample(256, self._problem.rng(0, 3))
-            sums, most = self._separable.sums, self._amounts.rows
+            sums = None if self._sums is None else self._sums.sums
+            most = self._amounts.rows
             self._last_fitter = ModelFitter(
                 self._problem, self._split, probe, sums, library=self._library, most=most
             )
@@ -297,7 +304,7 @@ class GreyBox:
         It has the measured setting of largest expected gain, completed by the most promising values
         of the other parameters.
         """
-        gone = self._collect_attempts(pending)
+        gone = set(self._settings.keys(self._attempted(pending)))
         lacking = self._lacking(pending, gone)
         front = self._predict_front(known, gone)
         pool = self._candidate_pool(front, gone, lacking, rng)
@@ -307,7 +314,7 @@ class GreyBox:
         self._values.learn_utility(self._problem, known, self._finished, self.preferences, pool)
         is_steered = self._values.utility is not None
         worth = self._values.expected_gains(known, pool, rng)
-        if self._settings.all is None and not self._separable.is_trusted:
+        if self._settings.all is None and not self._has_trusted_sums:
             pool, worth = self._values.climb(
                 known, pool, worth, gone, rng, steps=self._amounts.climbs
             )
@@ -336,8 +343,11 @@ class GreyBox:
         search.
         """
         levels = len(self._coverage.levels)
-        guides = (one.is_used(self._finished) for one in (self._library, self._rungs))
-        if not levels or self._separable.usable or self.preferences or len(gone) % 2 or any(guides):
+        is_guided = self.preferences or (self._sums is not None and self._sums.usable)
+        if not levels or len(gone) % 2 or is_guided:
+            return np.zeros(levels)
+        guides = (one for one in (self._library, self._rungs) if one is not None)
+        if any(one.is_used(self._finished) for one in guides):
             return np.zeros(levels)
         return self._coverage.lacking(self._attempted(pending))
 
@@ -352,38 +362,28 @@ class GreyBox:
             lacking: trials that each level lacks, (levels,).
             rng: generator of the draws.
         """
-        own = self._amounts
-        pool = self._settings.pool(
-            select_elite(self._problem, self._finished), gone, rng, drawn=own.drawn, bred=own.bred
-        )
+        own, is_listed = self._amounts, self._settings.all is not None
+        best = None if is_listed else select_elite(self._problem, self._finished)
+        pool = self._settings.pool(best, gone, rng, drawn=own.drawn, bred=own.bred)
         if front is not None:
             pool = self._settings.distinct(concatenate_batches([front, pool]), set())
         return pool.take(self._coverage.rows_lacking(pool, lacking)) if lacking.any() else pool
 
     def _predict_front(self, known: Posterior, gone: set[bytes]) -> Batch | None:
         """Return the unmeasured designs of the predicted front of the sums of terms, if any."""
-        if self._settings.all is not None:
+        if self._settings.all is not None or self._sums is None:
             return None
-        front = self._separable.candidates(known)
+        front = self._sums.candidates(known)
         return None if front is None else self._settings.distinct(front, gone)
 
     def _move_reference(self, known: Posterior, pool: Batch, front: Batch | None) -> Posterior:
         """Move the reference point beyond the predicted front, unless the user fixed it."""
         if self._problem.fixed_reference is not None:
             return known
-        known = known.reaching(pool, self._hope())
+        known = known.reaching(pool, hope_after(len(self._finished), self._problem))
         if front is None or not len(front):
             return known
         return known.covering(front, *self._front_cache.estimate_fronts(front))
-
-    def _hope(self) -> float:
-        """Return the number of standard deviations by which the front is assumed to extend further.
-
-        It is above 0 only at every other trial and with more than two objectives. With two
-        objectives, the boundary of the front is two points, which the search finds anyway; with
-        more, the boundary is large, and regions beyond the reference point would never be explored.
-        """
-        return _HOPE if len(self._problem.objectives) > _TWO and len(self._finished) % 2 else 0.0
 
     def _boldness(self, gain: float, size: float) -> float:
         """Return a factor for posterior standard deviations: above 1 if the expected gain is small.
@@ -395,7 +395,7 @@ class GreyBox:
         """
         if gain <= _DULL * size:
             return _BOLD**2
-        if self._separable.is_trusted:
+        if self._has_trusted_sums:
             return 1.0
         return _BOLD if gain <= _SMALL * size and len(self._finished) % 2 else 1.0
 

@@ -10,12 +10,12 @@ from pymoo.decomposition.tchebicheff import Tchebicheff
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.optimizers.evolutionary.evolution import Evolution, Pool
+from dse.optimizers.evolutionary.front_shape import shares
 from dse.optimizers.evolutionary.reference_directions import (
     directed_population,
     directions_of,
     extent,
 )
-from dse.optimizers.exact.magnitude import shares
 
 _LEAST_WEIGHT = 1e-6
 """Least weight of a loss in a direction; a loss of weight zero could grow without penalty."""

@@ -11,12 +11,12 @@ from dse.errors import PluginError
 from dse.optimizers.evolutionary.constrained_ranks import Ranked
 from dse.optimizers.evolutionary.constrained_survival import select_survivors
 from dse.optimizers.evolutionary.evolution import Evolution
+from dse.optimizers.evolutionary.front_shape import shares
 from dse.optimizers.evolutionary.reference_directions import (
     directed_population,
     directions_of,
     extent,
 )
-from dse.optimizers.exact.magnitude import shares
 
 _RENEWALS = 10
 """Number of updates of the loss scale during a run: the paper's 0.1 of all generations."""

@@ -13,7 +13,7 @@ from dse.core.parameter import Choice, Integer
 from dse.core.pareto import ParetoSet, hypervolume_trace
 from dse.core.space import DesignSpace
 from dse.core.values import Floats
-from dse.optimizers.exact.magnitude import LARGE, Magnitude
+from dse.optimizers.bayesian.output_transform import LARGE, Magnitude
 from dse.optimizers.grey_box import GreyBox
 from dse.registry import make
 from dse.testing.known import Known, enumerated, played

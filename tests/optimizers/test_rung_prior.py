@@ -1,5 +1,7 @@
 """Modelled rungs of a fidelity ladder in the grey-box search."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,21 @@ def test_first_designs_are_on_the_predicted_front():
     assert columns["server.time"].values.max() < 100
     low = known.problem.losses(columns, 4)
     assert len(nondominated(low)) == 4
+
+
+def test_first_designs_are_better_than_the_reference_point_of_the_user():
+    known = case()
+    problem = replace(known.problem, fixed_reference=(6.0, 1.0))  # ms; sequences a ms and card
+    chosen = problem.space.batch(GreyBox(problem).ask(4))
+    columns, _ = RungPrior(problem, GreyBox(problem)._split).columns(chosen)
+    low = problem.losses(columns, 4)
+    assert (low < [6.0, -1.0]).all()
+
+
+def test_a_reference_point_that_no_prediction_reaches_does_not_choose_the_first_designs():
+    known = case()
+    problem = replace(known.problem, fixed_reference=(0.5, 1.0))
+    assert GreyBox(problem).ask(4) == GreyBox(known.problem).ask(4)
 
 
 def test_a_rung_with_the_right_shape_saves_measurements():

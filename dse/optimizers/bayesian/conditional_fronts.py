@@ -29,7 +29,7 @@ from dse.optimizers.bayesian.measured_parts import (
     pair_settings,
 )
 from dse.optimizers.bayesian.modelled_losses import ModelledLosses
-from dse.optimizers.exact.magnitude import Magnitude
+from dse.optimizers.bayesian.output_transform import Magnitude
 
 LISTED = 65_536
 """Most designs that share a measured setting and are all evaluated."""
@@ -91,8 +91,8 @@ class ConditionalFrontCache:
     Args:
         problem: problem to optimise.
         split: the problem's objectives and limits, split into modelled and measured ones.
-        bounded: map known losses so that their products stay finite, see :mod:`.magnitude`, and use
-            the logarithms of objectives with a log scale.
+        bounded: map known losses so that their products stay finite, see :class:`Magnitude`, and
+            use the logarithms of objectives with a log scale.
     """
 
     def __init__(self, problem: Problem, split: MeasuredSplit, *, bounded: bool = False) -> None:
@@ -100,6 +100,7 @@ class ConditionalFrontCache:
         self._problem = problem
         self._split = split
         self._names = sorted(split.measured_parameters)
+        self._has_models = any(one.kind == "modelled" for one in problem.sources.values())
         self._complete: dict[bytes, tuple[ConditionalFront, int]] = {}
         self._estimated: dict[bytes, ConditionalFront] = {}
         self._free_sample: Batch | None = None
@@ -185,6 +186,8 @@ class ConditionalFrontCache:
             one: a design with the measured parameters.
             front: the estimated front.
         """
+        if not self._split.free:
+            return front
         return self._fronts_with([one], [front.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
@@ -192,7 +195,10 @@ class ConditionalFrontCache:
 
         If there are no modelled losses either, all designs share one front.
         """
-        losses, fine, _ = self._modelled.evaluate(batch, _all(batch))
+        if self._has_models:
+            losses, fine, _ = self._modelled.evaluate(batch, _all(batch))
+        else:
+            losses, fine = np.zeros((len(batch), 0)), _all(batch)
         if not losses.shape[1]:
             one = ConditionalFront(
                 designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1]

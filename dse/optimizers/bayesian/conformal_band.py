@@ -21,7 +21,7 @@ from dse.core.values import Floats
 from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Predictor, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
-from dse.optimizers.exact.magnitude import Magnitude
+from dse.optimizers.bayesian.output_transform import Magnitude
 
 _TAIL = 2
 """Number of scores beyond the quantile, from which follows how many of the latest ones are used;

@@ -41,8 +41,8 @@ class LibraryAgreement:
 
     A library is a set of earlier studies, its members. The first designs are chosen without it.
     From :data:`FEWEST` measured designs on, the library is used while its members rank the measured
-    designs better than chance explains. Without a library, this object does nothing. The decision
-    is a function of the finished trials alone, and is made anew after each of them.
+    designs better than chance explains. The decision is a function of the finished trials alone,
+    and is made anew after each of them. A problem without a library needs no such object.
 
     Args:
         problem: problem to optimise; members of libraries are among its ``priors``.
@@ -54,9 +54,14 @@ class LibraryAgreement:
         self._split = split
         self._libraries: dict[str, LibraryMean | None] = {}
         self._chances: dict[int, float] = {}
-        self._has_library = any(prior.library for prior in problem.priors)
         self._events: list[Event] = []
         self._reported = 0
+
+    @staticmethod
+    def of(problem: Problem, split: MeasuredSplit) -> LibraryAgreement | None:
+        """Return the decision for a problem; ``None`` if its priors include no library."""
+        has_library = any(prior.library for prior in problem.priors)
+        return LibraryAgreement(problem, split) if has_library else None
 
     def mean_of(self, expression: Expression, sign: float) -> LibraryMean | None:
         """Return models of a formula from earlier studies; ``None`` if no study has its metrics.
@@ -93,7 +98,7 @@ class LibraryAgreement:
         """
         done = _done(trials)
         tests = max(1, len(done) - FEWEST + 1)
-        return self._has_library and self._chance(done) <= max(_CHANCE / tests, _LEAST_CHANCE)
+        return self._chance(done) <= max(_CHANCE / tests, _LEAST_CHANCE)
 
     def report(self, weights: Mapping[str, MemberWeights], finished: Sequence[Trial]) -> None:
         """Record the weights of earlier studies after 8, 16, 32 ... trials, and when use changes.
@@ -105,7 +110,7 @@ class LibraryAgreement:
             finished: the finished trials that the weights are based on.
         """
         count, before = len(finished), self._reported
-        if not self._has_library or count <= before:
+        if count <= before:
             return
         self._reported = count
         for last in range(before + 1, count + 1):

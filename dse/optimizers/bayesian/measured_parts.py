@@ -155,7 +155,7 @@ class MeasuredSettings:
 
     def pool(
         self,
-        best: Batch,
+        best: Batch | None,
         taken: set[bytes],
         rng: np.random.Generator,
         *,
@@ -169,7 +169,7 @@ class MeasuredSettings:
         parameter value that few designs have), and others are offspring of the best settings.
 
         Args:
-            best: designs with the best settings.
+            best: designs with the best settings; not read if all settings are listed.
             taken: keys of the settings to leave out.
             rng: generator of the draws.
             drawn: number of random draws; if below :data:`DRAWN`, settings are drawn even if all
@@ -185,7 +185,7 @@ class MeasuredSettings:
         found = [space.sample(drawn, rng)]
         if self._coverage is not None:
             found.append(self._coverage.sample_rare(min(_RARE, drawn // 4), rng))
-        if len(best):
+        if best is not None and len(best):
             mothers, fathers = rng.integers(len(best), size=(2, bred))
             children = cross_parents(space, best.take(mothers), best.take(fathers), rng)
             found += [children, mutate_designs(space, children, rng)]

@@ -25,7 +25,7 @@ from dse.optimizers.bayesian.metric_model import (
     Surrogate,
     kinds_of,
 )
-from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
+from dse.optimizers.bayesian.output_transform import LARGE, Kind, OutputTransform
 from dse.optimizers.bayesian.prior_mean_model import PriorMeanInputs, PriorMeanPredictor
 from dse.optimizers.bayesian.rung_prior import (
     Columns,
@@ -35,7 +35,6 @@ from dse.optimizers.bayesian.rung_prior import (
     is_without_rung,
 )
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
-from dse.optimizers.exact.magnitude import LARGE
 from dse.optimizers.separable.separable_model import key_of_formula
 from dse.optimizers.separable.sum_or_process import ProcessModel, SumOrProcess
 
@@ -79,8 +78,8 @@ class ModelFitter:
         self._most = most
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
-        self._library = library or LibraryAgreement(problem, split)
-        self._rungs = RungPrior(problem, split)
+        self._library = library or LibraryAgreement.of(problem, split)
+        self._rungs = RungPrior.of(problem, split)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -220,6 +219,8 @@ class ModelFitter:
 
         A library that does not agree with the trials that are done is not used at all.
         """
+        if self._library is None:
+            return plain
         there, losses = known
         name = repr(about.expression.node)
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
@@ -259,6 +260,8 @@ class ModelFitter:
         A rung is a lower fidelity of the metric. A rung that does not rank the measured designs as
         the measurements do is not used.
         """
+        if self._rungs is None:
+            return plain
         name = f"rung {about.expression.node!r}"
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
         inputs, predictor = plain

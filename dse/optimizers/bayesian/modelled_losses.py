@@ -8,8 +8,8 @@ from dse.core.batch import Batch, Column
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.output_transform import LARGE, Magnitude
 from dse.optimizers.exact.chunks import impossible_rows
-from dse.optimizers.exact.magnitude import LARGE, Magnitude
 
 _PROBED = 256
 """Sample size for the magnitude of a known loss."""
@@ -21,7 +21,7 @@ class ModelledLosses:
     Args:
         problem: problem to optimise.
         split: the problem's objectives and limits, split into modelled and measured ones.
-        bounded: map losses so that their products stay finite, see ``exact/magnitude.py``, and use
+        bounded: map losses so that their products stay finite, see :class:`Magnitude`, and use
             the logarithms of objectives with a log scale.
     """
 

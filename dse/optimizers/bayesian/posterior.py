@@ -20,8 +20,7 @@ from dse.optimizers.bayesian.expected_improvement import Archive
 from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
-from dse.optimizers.bayesian.output_transform import IDENTITY
-from dse.optimizers.exact.magnitude import Magnitude
+from dse.optimizers.bayesian.output_transform import IDENTITY, Magnitude
 
 _LEAST = 2
 _MARGIN = 0.1
@@ -29,6 +28,9 @@ _SURE = 1e-9
 _LIKELY = 0.5
 _RECENT, _PER_FAILURE = 8, 2.0
 """Trials whose failures count for the caution of the next one, and what each failure adds."""
+_TWO = 2
+_HOPE = 2.0
+"""Standard deviations by which the front may extend beyond its prediction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +239,20 @@ def caution_after(trials: Sequence[Trial]) -> float:
         trials: the finished trials, in order of finishing.
     """
     return 1.0 + _PER_FAILURE * sum(trial.state is State.FAILED for trial in trials[-_RECENT:])
+
+
+def hope_after(finished: int, problem: Problem) -> float:
+    """Return the number of standard deviations by which the front is assumed to extend further.
+
+    It is above 0 only at every other trial and with more than two objectives. With two objectives,
+    the boundary of the front is two points, which the search finds anyway; with more, the boundary
+    is large, and regions beyond the reference point would never be explored.
+
+    Args:
+        finished: number of finished trials.
+        problem: the problem.
+    """
+    return _HOPE if len(problem.objectives) > _TWO and finished % 2 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,11 @@ class RungPrior:
         self.covers_objectives = bool(learnt) and all(self.covers(o.expression) for o in learnt)
         """Whether the rungs predict every objective that has to be measured."""
 
+    @staticmethod
+    def of(problem: Problem, split: MeasuredSplit) -> RungPrior | None:
+        """Return the predictions for a problem; ``None`` if no metric has lower fidelities."""
+        return RungPrior(problem, split) if problem.ladders else None
+
     def covers(self, expression: Expression) -> bool:
         """Return whether modelled lower fidelities exist for all measured metrics of a formula."""
         measured = expression.names & self._problem.measured
@@ -118,8 +123,7 @@ class RungPrior:
         got = got[np.isfinite(got).all(axis=1)]
         if not len(rows):
             return pool.take(rows)
-        width = np.ptp(front, axis=0)
-        reference = front.max(axis=0) + _MARGIN * np.where(width > 0, width, 1.0)
+        reference = self._reference(front)
         chosen: list[int] = []
         for _ in range(min(count, len(rows))):
             held = np.vstack([got, front[chosen]])
@@ -129,6 +133,23 @@ class RungPrior:
             ]
             chosen.append(int(np.argmax(volumes)))
         return pool.take(rows[chosen])
+
+    def _reference(self, front: Floats) -> Floats:
+        """Return the user's reference point, or one beyond the predicted front, (m,).
+
+        The user's point is not used if no design is predicted to be better in all objectives.
+
+        Args:
+            front: predicted losses, (k, m), on the scales of hypervolumes.
+        """
+        problem = self._problem
+        if problem.fixed_reference is not None:
+            pairs = zip(problem.objectives, problem.fixed_reference, strict=True)
+            fixed = np.array([float(o.on_scale(np.asarray(o.sign * value))) for o, value in pairs])
+            if (front < fixed).all(axis=1).any():
+                return fixed
+        width = np.ptp(front, axis=0)
+        return np.asarray(front.max(axis=0) + _MARGIN * np.where(width > 0, width, 1.0))
 
     def _losses(self, batch: Batch) -> Floats:
         """Return the predicted losses of designs, (n, m), on the scales of hypervolumes."""

@@ -14,8 +14,8 @@ from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.measured_parts import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Prediction
+from dse.optimizers.bayesian.output_transform import Magnitude
 from dse.optimizers.bayesian.posterior import Posterior
-from dse.optimizers.exact.magnitude import Magnitude
 
 _SAMPLES = 8
 """Samples of the losses of each design, the second half of which mirrors the first."""

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dse.core.values import Array, Floats, Ints
-from dse.optimizers.exact.magnitude import shares
 
 _LEAST_POWER = 0.1
 _MOST_POWER = 20.0
@@ -16,6 +15,9 @@ _MOST_POWER = 20.0
 
 _LEAST = 1e-8
 """Lower bound of distances."""
+
+_MOST_SHARE = 1e60
+"""Upper bound of relative losses; a product of four is finite."""
 
 _TILT = 1e-6
 """Tilt of the axes, so that a member at the ideal point is not the extreme of an axis."""
@@ -164,3 +166,16 @@ def _power(
     if high >= 0:
         return _MOST_POWER
     return float(brentq(excess, _LEAST_POWER, _MOST_POWER))
+
+
+def shares(
+    losses: Floats,  # (n, m)
+    ideal: Floats,  # (m,)
+    span: Floats,  # (m,), above 0
+) -> Floats:
+    """Return each loss's distance from the ideal point, as a multiple of the front's span, (n, m).
+
+    The distance is at most 1e60.
+    """
+    with np.errstate(over="ignore"):  # halved, since the difference of large numbers may overflow
+        return np.asarray(np.minimum((0.5 * losses - 0.5 * ideal) / (0.5 * span), _MOST_SHARE))

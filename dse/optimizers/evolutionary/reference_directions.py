@@ -14,7 +14,7 @@ from dse.core.problem import Problem
 from dse.core.values import Floats
 from dse.errors import PluginError, StudyError, nearest
 from dse.optimizers.evolutionary.evolution import population
-from dse.optimizers.exact.magnitude import shares
+from dse.optimizers.evolutionary.front_shape import shares
 
 KINDS = ("das-dennis", "energy")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -26,15 +25,13 @@ from dse.optimizers.separable.sum_or_process import SumOrProcess
 
 
 class SeparableSearch:
-    """Search with additive surrogates; without any, it does nothing.
-
-    An additive surrogate is a sum of one term per parameter group.
+    """Search with additive surrogates, each a sum of one term per parameter group.
 
     Args:
         problem: problem to optimise.
         split: the problem's objectives and limits, split into measured and modelled ones.
         front_cache: fronts over the parameters that no measurement reads.
-        find: whether sums that were not declared are tried, too.
+        found: inputs of the additive surrogates, or the reason why the declared ones are ignored.
     """
 
     def __init__(
@@ -42,32 +39,33 @@ class SeparableSearch:
         problem: Problem,
         split: MeasuredSplit,
         front_cache: ConditionalFrontCache,
-        *,
-        find: bool,
+        found: SeparableModel | str,
     ) -> None:
         self._problem = problem
         self._split = split
-        self._front_cache = front_cache
-        self._find = find
+        self._found = found
+        self._model = found if isinstance(found, SeparableModel) else None
+        self.sums = None if self._model is None else SumOrProcess(self._model)
+        """Fitter of the additive surrogates; ``None`` if no parameter groups are known."""
+        self._front = (
+            None if self._model is None else PredictedFront(self._model.space, front_cache)
+        )
         self._reported: dict[str, bool | str] = {}
 
-    @cached_property
-    def _found(self) -> SeparableModel | str:
-        """Parts of the problem, or the reason why there are none; it evaluates models."""
-        return SeparableModel.of(self._problem, self._split, find=self._find)
+    @staticmethod
+    def of(
+        problem: Problem, split: MeasuredSplit, front_cache: ConditionalFrontCache, *, find: bool
+    ) -> SeparableSearch | None:
+        """Return the search for a problem, which evaluates models; ``None`` if no sum is known.
 
-    @property
-    def _model(self) -> SeparableModel | None:
-        return self._found if isinstance(self._found, SeparableModel) else None
-
-    @cached_property
-    def sums(self) -> SumOrProcess | None:
-        """Fitter of the additive surrogates; ``None`` if no parameter groups are known."""
-        return None if self._model is None else SumOrProcess(self._model)
-
-    @cached_property
-    def _front(self) -> PredictedFront | None:
-        return None if self._model is None else PredictedFront(self._model.space, self._front_cache)
+        Args:
+            problem: problem to optimise.
+            split: the problem's objectives and limits, split into measured and modelled ones.
+            front_cache: fronts over the parameters that no measurement reads.
+            find: whether sums that were not declared are tried, too.
+        """
+        found = SeparableModel.of(problem, split, find=find)
+        return SeparableSearch(problem, split, front_cache, found) if found else None
 
     @property
     def usable(self) -> bool:
@@ -117,7 +115,7 @@ class SeparableSearch:
             finished: number of finished trials.
         """
         reports: dict[str, tuple[bool | str, str]] = {}
-        if finished and isinstance(self._found, str) and self._found:
+        if finished and isinstance(self._found, str):
             reports["ignored"] = self._found, f"declared terms are ignored: {self._found}"
         choices = {} if self.sums is None else self.sums.choices
         formulas = learnt_formulas(self._problem, self._split) if choices else {}
