@@ -25,9 +25,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from dse.core.pareto import ParetoSet
-from dse.core.preference_belief import NEAR, UtilityPosterior
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
+from dse.core.utility_posterior import NEAR, UtilityPosterior
 from dse.schema.study.plan import plan_of
 from dse.services.studies.recorded_preferences import QUESTIONS, SURE
 

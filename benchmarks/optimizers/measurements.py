@@ -26,7 +26,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
 from dse.optimizers.bayesian.front_completion import completed_front
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 
 OURS = "dse-grey-box"
 LEVELS = (0.95, 0.98)

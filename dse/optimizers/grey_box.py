@@ -14,10 +14,11 @@ from dse.core.preference_answers import PreferenceAnswer
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
+from dse.optimizers.bayesian.acquisition_values import AcquisitionValues
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs, select_elite
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
-from dse.optimizers.bayesian.measured_parts import MeasuredSettings, MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSettings, MeasuredSplit
 from dse.optimizers.bayesian.metric_prediction import (
     Moments,
     joined,
@@ -26,7 +27,6 @@ from dse.optimizers.bayesian.metric_prediction import (
 )
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.output_transform import LARGE
-from dse.optimizers.bayesian.part_values import AcquisitionValues
 from dse.optimizers.bayesian.posterior import Posterior, fit_posterior, hope_after
 from dse.optimizers.bayesian.rung_prior import FIRST, RungPrior
 from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort

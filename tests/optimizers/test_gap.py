@@ -9,7 +9,7 @@ from dse.core.pareto import ParetoSet, hypervolume
 from dse.optimizers.bayesian import gap_candidates
 from dse.optimizers.bayesian.conformal_band import ConformalBand, MeasuredValues
 from dse.optimizers.bayesian.hypervolume_gap import GapEstimator
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.random_search import RandomSearch
 from dse.testing.known import played
 from dse.testing.problems import all_infeasible, mixed_reals, one_design, tiny_codesign, zdt1

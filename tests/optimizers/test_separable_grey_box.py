@@ -11,10 +11,10 @@ from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Real
 from dse.core.space import DesignSpace
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.grey_box import GreyBox
-from dse.optimizers.separable.belief_front import PredictedFront
-from dse.optimizers.separable.part_space import part_space
+from dse.optimizers.separable.additive_space import build_additive_space
+from dse.optimizers.separable.predicted_front import PredictedFront
 from dse.optimizers.separable.separable_model import SeparableModel
 from dse.testing.known import Known, played, problem_of
 from dse.testing.optimizer_contract import OptimizerContract
@@ -113,7 +113,7 @@ def test_terms_that_a_rule_couples_are_one_term() -> None:
 
     problem = problem_of(space, {"loss": "measured"}, {"loss": "minimize"}, truth)
     groups = [frozenset({name}) for name in "abcd"]
-    found = part_space(problem, MeasuredSplit(problem=problem), groups)
+    found = build_additive_space(problem, MeasuredSplit(problem=problem), groups)
     assert [sorted(term.names) for term in found.terms] == [["a", "b"], ["c"], ["d"]]
     assert [term.count for term in found.terms] == [15, 5, 5]
     drawn = space.sample(20, np.random.default_rng(2))

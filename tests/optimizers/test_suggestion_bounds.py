@@ -13,7 +13,7 @@ from dse.core.space import DesignSpace
 from dse.optimizers import qlognehvi, tpe
 from dse.optimizers.bayesian import training_data
 from dse.optimizers.bayesian.expected_improvement import MOST_FRONT, Archive, spread_rows
-from dse.optimizers.bayesian.measured_parts import (
+from dse.optimizers.bayesian.measured_settings import (
     BRED,
     DRAWN,
     LISTED,

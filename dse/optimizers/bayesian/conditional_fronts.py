@@ -21,7 +21,7 @@ from dse.core.space import DesignSpace
 from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import DesignError
-from dse.optimizers.bayesian.measured_parts import (
+from dse.optimizers.bayesian.measured_settings import (
     MeasuredSplit,
     firsts,
     keys,

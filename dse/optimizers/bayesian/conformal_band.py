@@ -18,7 +18,7 @@ from dse.core.problem import Problem
 from dse.core.recorded_gap import checkpoints
 from dse.core.trial import State, Trial
 from dse.core.values import Floats
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Predictor, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.output_transform import Magnitude

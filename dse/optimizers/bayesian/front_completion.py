@@ -23,7 +23,7 @@ from dse.core.proof import COMPLETED, design_failure_text
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache, FailedDesigns
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.exact.chunks import impossible_rows
 from dse.protocols import OptimizerTraits
 

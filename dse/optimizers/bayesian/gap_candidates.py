@@ -11,7 +11,7 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.support.constraints import known_admissible
 
 LISTED = 20_000

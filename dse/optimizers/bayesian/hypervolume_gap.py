@@ -21,7 +21,7 @@ from dse.optimizers.bayesian.gap_candidates import (
     list_candidates,
     sample_designs,
 )
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, keys
 
 CONFIDENCE = 0.9
 """Default probability with which the gap is an upper bound."""

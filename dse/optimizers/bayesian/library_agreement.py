@@ -13,7 +13,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.library_prior import LibraryMean, MemberWeights
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 
 FEWEST = 4
 """Measured designs below which a library is not used: fewer cannot show an agreement."""

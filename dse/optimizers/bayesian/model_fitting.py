@@ -16,7 +16,7 @@ from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import Hyper
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
 from dse.optimizers.bayesian.library_prior import MemberWeights
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import (
     Encoder,
     Guess,
@@ -165,7 +165,7 @@ class ModelFitter:
         return self._sums.choose(key, there, losses, plain, kinds=kinds, spread=spread, refit=refit)
 
     def success(
-        self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
+        self, measured_parameters: frozenset[str], trials: Sequence[Trial], *, refit: bool
     ) -> list[Learnt]:
         """Fit a Gaussian process to whether measurements succeed: -1 for success, 1 for failure.
 
@@ -173,10 +173,10 @@ class ModelFitter:
         """
         done = np.array([trial.state is State.DONE for trial in trials])
         batch = self._problem.space.batch([trial.design for trial in trials])
-        rows = firsts(keys(batch, sorted(part)))[-self._most :]
+        rows = firsts(keys(batch, sorted(measured_parameters)))[-self._most :]
         if done[rows].all():
             return []
-        inputs = Inputs(self._problem, part, self._probe)
+        inputs = Inputs(self._problem, measured_parameters, self._probe)
         values = np.where(done[rows], -1.0, 1.0)
         points = inputs.points(batch.take(rows))
         return [

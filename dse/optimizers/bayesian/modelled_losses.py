@@ -7,7 +7,7 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.output_transform import LARGE, Magnitude
 from dse.optimizers.exact.chunks import impossible_rows
 

@@ -17,7 +17,7 @@ from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints, Mask
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFrontCache
 from dse.optimizers.bayesian.expected_improvement import Archive
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.output_transform import IDENTITY, Magnitude

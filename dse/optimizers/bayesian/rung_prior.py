@@ -17,7 +17,7 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.fidelity_agreement import agreement
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Inputs
 from dse.optimizers.bayesian.output_transform import OutputTransform
 from dse.units import units

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.preference_answers import PreferenceAnswer
-from dse.core.preference_belief import LearntUtility, Response, spread_rows
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
+from dse.core.utility_posterior import LearntUtility, Response, spread_rows
 from dse.core.values import Floats, Ints
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Prediction
 from dse.optimizers.bayesian.output_transform import Magnitude
 from dse.optimizers.bayesian.posterior import Posterior
@@ -126,11 +126,11 @@ class UtilityImprovement:
     def _value(self, predictions: Sequence[Prediction], fronts: Sequence[Floats]) -> Floats:
         """Return the expected improvement by each of n settings with these completions, (n,)."""
         sizes = [len(front) for front in fronts]
-        part = np.repeat(np.arange(len(fronts)), sizes)
+        owner = np.repeat(np.arange(len(fronts)), sizes)
         known, starts = np.vstack(fronts), np.cumsum([0, *sizes[:-1]])
         total = np.zeros(len(fronts))
         for draw in self.draws:
-            learnt = [one.at(shift)[part] for one, shift in zip(predictions, draw, strict=True)]
+            learnt = [one.at(shift)[owner] for one, shift in zip(predictions, draw, strict=True)]
             losses = self.scale.natural(np.column_stack([*learnt, known]))
             gains = self.utility.gains(losses)  # (u, rows)
             total += np.maximum.reduceat(gains, starts, axis=1).mean(axis=0)

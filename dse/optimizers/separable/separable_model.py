@@ -13,12 +13,12 @@ from dse.core.expressions.expression import Expression
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Floats
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
-from dse.optimizers.separable.part_space import (
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
+from dse.optimizers.separable.additive_space import (
     AdditiveSpace,
     NotSeparableError,
+    build_additive_space,
     features_of,
-    part_space,
 )
 from dse.optimizers.separable.sum_model import SumInputs
 
@@ -65,7 +65,7 @@ class SeparableModel:
             return ""
         groups = [group for one in declared.values() for group in one.groups]
         try:
-            space = part_space(problem, split, groups)
+            space = build_additive_space(problem, split, groups)
             shared = {id(one): (_inputs(space, one),) for one in declared.values()}
             inputs: dict[str, tuple[SumInputs, ...]] = _undeclared(space, formulas) if find else {}
             inputs |= {key: shared[id(one)] for key, one in declared.items()}

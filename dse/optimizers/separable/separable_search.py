@@ -11,10 +11,10 @@ from dse.core.problem import Problem
 from dse.core.trial import Event
 from dse.core.values import Floats
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
 from dse.optimizers.bayesian.posterior import Posterior
-from dse.optimizers.separable.belief_front import PredictedFront
+from dse.optimizers.separable.predicted_front import PredictedFront
 from dse.optimizers.separable.separable_model import (
     SeparableModel,
     key_of_formula,
@@ -97,9 +97,9 @@ class SeparableSearch:
         objectives, limits = _sums_in(known.objectives), _sums_in(known.limits)
         if self._front is None or not (objectives or limits):
             return None
-        effects = [inputs.part_effects(one.process) for inputs, one in objectives]
+        effects = [inputs.term_effects(one.process) for inputs, one in objectives]
         for inputs, one in limits:
-            own = inputs.part_effects(one.process)
+            own = inputs.term_effects(one.process)
             # the excess over a limit on an objective's metric adds nothing to the front
             if not any(
                 inputs is other and _rise_together(own, effect)

@@ -14,7 +14,7 @@ from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import ALONE, owners_of
 from dse.optimizers.bayesian.metric_model import Prediction, leave_one_out_densities
 from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
-from dse.optimizers.separable.part_space import AdditiveSpace
+from dse.optimizers.separable.additive_space import AdditiveSpace
 from dse.optimizers.separable.sum_process import SumLayout, SumProcess
 
 
@@ -66,7 +66,7 @@ class SumInputs:
         ]
         return np.column_stack(found) if found else np.zeros((len(rows), 0))
 
-    def part_effects(self, process: SumProcess) -> list[Floats]:
+    def term_effects(self, process: SumProcess) -> list[Floats]:
         """Return the posterior mean of each group's term in each of its rows.
 
         If the metric is declared monotone, the term is made monotone in the group's feature, in the
@@ -81,7 +81,7 @@ class SumInputs:
             for column in mine:
                 features[:, column] = self.tables[column]
             numbers = [at for at, block in enumerate(own) if block.parameter.name in term.names]
-            effect = process.part_effects(
+            effect = process.term_effects(
                 features, self.space.points[start:stop], np.array(numbers, dtype=np.int64)
             )
             if self.monotone and len(mine) == 1:

@@ -173,7 +173,7 @@ class SumProcess:
         inner = solved.T @ solved + 1e-10 * np.eye(2)
         return np.einsum("ik,ik->k", miss, np.linalg.solve(inner, miss))
 
-    def part_effects(
+    def term_effects(
         self,
         features: Floats,  # (r, features), of the rows of one term
         points: Floats,  # (r, c), coordinates of the term alone

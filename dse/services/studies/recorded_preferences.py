@@ -19,10 +19,10 @@ from dse.core.preference_answers import (
     PreferenceAnswer,
     read_answers,
 )
-from dse.core.preference_belief import Response, UtilityPosterior
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
+from dse.core.utility_posterior import Response, UtilityPosterior
 from dse.errors import SpecError, StudyError
 from dse.study.study_engine import StudyEngine
 

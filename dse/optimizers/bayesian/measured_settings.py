@@ -32,7 +32,7 @@ BRED = 512
 """Offspring of each kind that are added to them."""
 
 _RARE = 256
-"""Candidate parts with rare levels, at the full number of draws."""
+"""Candidate settings with rare levels, at the full number of draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,25 +270,27 @@ def merge_settings(
     space: DesignSpace,
     measured: Batch,  # n designs
     free: Batch,  # n designs
-    part: frozenset[str],
+    measured_parameters: frozenset[str],
 ) -> tuple[Batch, Mask]:
     """Merge two batches of n designs: measured parameters from one, all others from the other.
 
-    The parameters named in ``part`` come from ``measured``.
+    The parameters named in ``measured_parameters`` come from ``measured``.
 
     Returns:
         The n designs, and which of them are legal, (n,).
     """
     columns = {
-        parameter.name: (measured if parameter.name in part else free).columns[parameter.name]
+        parameter.name: (measured if parameter.name in measured_parameters else free).columns[
+            parameter.name
+        ]
         for parameter in space.parameters
     }
     batch = Batch(columns, len(measured))
-    return batch, _legal(space, batch, part)
+    return batch, _legal(space, batch, measured_parameters)
 
 
 def pair_settings(
-    space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
+    space: DesignSpace, measured: Batch, free: Batch, measured_parameters: frozenset[str]
 ) -> tuple[Batch, Mask]:
     """Combine the measured parameters of each design with the free parameters of each other one.
 
@@ -297,7 +299,7 @@ def pair_settings(
     """
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
-    return merge_settings(space, measured.take(first), free.take(second), part)
+    return merge_settings(space, measured.take(first), free.take(second), measured_parameters)
 
 
 def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
@@ -320,7 +322,7 @@ def firsts(tags: Sequence[bytes]) -> Ints:
     return np.array(sorted(places.values()), dtype=np.int64)
 
 
-def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
+def _legal(space: DesignSpace, batch: Batch, measured_parameters: frozenset[str]) -> Mask:
     """Return which merged designs are legal, (n,).
 
     Only rules that read parameters of both sources are checked.
@@ -328,18 +330,18 @@ def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)
     for component in legal.components:
-        if _mixes_both(frozenset(component.names), part):
+        if _mixes_both(frozenset(component.names), measured_parameters):
             keep &= component.legal(legal.codes(component, batch))
     for real in legal.reals:
         rule = legal.conditions.get(real.name)
-        if rule is not None and _mixes_both(rule.names | {real.name}, part):
+        if rule is not None and _mixes_both(rule.names | {real.name}, measured_parameters):
             active = rule.holds(batch.columns, len(batch), unknown=False)
             keep &= active == ~batch.absent(real.name)
     for rule in legal.mixed:
-        if _mixes_both(rule.names, part):
+        if _mixes_both(rule.names, measured_parameters):
             keep &= rule.holds(batch.columns, len(batch), unknown=True)
     return keep
 
 
-def _mixes_both(names: frozenset[str], part: frozenset[str]) -> bool:
-    return bool(names & part) and bool(names - part)
+def _mixes_both(names: frozenset[str], measured_parameters: frozenset[str]) -> bool:
+    return bool(names & measured_parameters) and bool(names - measured_parameters)

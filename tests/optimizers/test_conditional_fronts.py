@@ -11,7 +11,7 @@ from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.space import DesignSpace
 from dse.optimizers.bayesian import conditional_fronts
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.testing.known import enumerated
 
 SPACE = DesignSpace(

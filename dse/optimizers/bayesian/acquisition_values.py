@@ -14,7 +14,7 @@ from dse.core.trial import Trial
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFrontCache
 from dse.optimizers.bayesian.expected_improvement import expected_gains
-from dse.optimizers.bayesian.measured_parts import MeasuredSettings, MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSettings, MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Prediction
 from dse.optimizers.bayesian.posterior import Posterior
 from dse.optimizers.bayesian.utility_improvement import LossScale, UtilityImprovement

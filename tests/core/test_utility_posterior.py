@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse.core.preference_belief import MOST_CANDIDATES, UtilityPosterior, likelihood
+from dse.core.utility_posterior import MOST_CANDIDATES, UtilityPosterior, likelihood
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 ANGLES = np.linspace(0, np.pi / 2, 40)

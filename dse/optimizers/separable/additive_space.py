@@ -15,7 +15,7 @@ from dse.core.legal_set.decision_diagram import Codes
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Array, Floats, Ints
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 
 MOST_ROWS = 4_096
 """Most value combinations of one term."""
@@ -107,7 +107,7 @@ class AdditiveSpace:
         return [np.asarray(own) for own in np.split(values - base, self.starts[1:-1])]
 
 
-def part_space(
+def build_additive_space(
     problem: Problem, split: MeasuredSplit, groups: Iterable[frozenset[str]]
 ) -> AdditiveSpace:
     """Return the measured parameters as independent groups of coupled parameters.

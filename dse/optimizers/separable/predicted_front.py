@@ -11,9 +11,9 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Floats
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
-from dse.optimizers.bayesian.measured_parts import merge_settings
+from dse.optimizers.bayesian.measured_settings import merge_settings
+from dse.optimizers.separable.additive_space import AdditiveSpace, known_columns
 from dse.optimizers.separable.front_of_sums import SumFront, front_of_sums
-from dse.optimizers.separable.part_space import AdditiveSpace, known_columns
 
 _CONTEXTS = 16
 """Most combinations of free parameters for which a front is searched."""
