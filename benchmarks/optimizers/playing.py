@@ -12,7 +12,7 @@ from case import Case
 from dse.core.design import Design
 from dse.core.trial import Trial
 from dse.core.values import Value
-from dse.optimizers.adapters.ax_space import nearest_unseen_design, wish_of
+from dse.optimizers.adapters.encoded_points import nearest_unseen_design, wish_of
 
 
 class Step(NamedTuple):

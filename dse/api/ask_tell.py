@@ -11,7 +11,7 @@ from threading import enumerate as enumerate_threads
 from typing import Any
 from weakref import WeakSet
 
-from dse.api.ask_tell_executor import Desk, Left, Part
+from dse.api.ask_tell_executor import Desk, Left, MeasurementKey
 from dse.api.tell import ReportedResult, full_metric_name, whole
 from dse.core.design import key_of
 from dse.core.trial import Outcome, State, Trial
@@ -259,7 +259,7 @@ class Asking:
         bounds = self._study.plan.pipeline.bound
         return [bound for bound in bounds if missing_reason(bound.evaluator)]
 
-    def _parts(self, task: Task) -> frozenset[Part]:
+    def _parts(self, task: Task) -> frozenset[MeasurementKey]:
         """Return the (evaluator, inputs) pairs of a trial for which no metrics are reported yet."""
         return frozenset(
             (bound.label, self._read_by(bound, task))

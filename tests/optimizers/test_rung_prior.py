@@ -108,7 +108,7 @@ def search(known: Known, runs: int) -> list[Trial]:
 
 def test_first_designs_are_on_the_predicted_front():
     known = case()
-    rungs = RungPrior(known.problem, GreyBox(known.problem)._roles)
+    rungs = RungPrior(known.problem, GreyBox(known.problem)._split)
     chosen = known.problem.space.batch(GreyBox(known.problem).ask(4))
     columns, _ = rungs.columns(chosen)
     assert columns["server.time"].values.max() < 100
@@ -120,7 +120,7 @@ def test_first_designs_are_better_than_the_reference_point_of_the_user():
     known = case()
     problem = replace(known.problem, fixed_reference=(6.0, 1.0))  # ms; sequences a ms and card
     chosen = problem.space.batch(GreyBox(problem).ask(4))
-    columns, _ = RungPrior(problem, GreyBox(problem)._roles).columns(chosen)
+    columns, _ = RungPrior(problem, GreyBox(problem)._split).columns(chosen)
     low = problem.losses(columns, 4)
     assert (low < [6.0, -1.0]).all()
 
@@ -145,7 +145,7 @@ def test_designs_unlike_those_of_a_rung_that_is_wrong_about_them_are_found():
 
 def test_a_rung_is_converted_to_the_unit_of_the_metric():
     known = case()
-    columns, _ = RungPrior(known.problem, GreyBox(known.problem)._roles).columns(
+    columns, _ = RungPrior(known.problem, GreyBox(known.problem)._split).columns(
         known.problem.space.batch([{"cards": 1, "batch": 7}])
     )
     assert columns["server.time"].values[0] == pytest.approx(0.4 * 10)
@@ -154,7 +154,7 @@ def test_a_rung_is_converted_to_the_unit_of_the_metric():
 def test_a_misleading_rung_is_dropped():
     known = case(mirrored)
     done = search(known, 12)
-    rungs = RungPrior(known.problem, GreyBox(known.problem)._roles)
+    rungs = RungPrior(known.problem, GreyBox(known.problem)._split)
     assert rungs.is_used(())
     assert not rungs.is_used(done)
 

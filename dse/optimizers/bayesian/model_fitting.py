@@ -16,7 +16,7 @@ from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import Hyper
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
 from dse.optimizers.bayesian.library_prior import MemberWeights
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import (
     Encoder,
     Guess,
@@ -64,7 +64,7 @@ class ModelFitter:
     def __init__(
         self,
         problem: Problem,
-        roles: MeasuredSplit,
+        split: MeasuredSplit,
         probe: Batch,
         sums: SumOrProcess | None = None,
         *,
@@ -73,13 +73,13 @@ class ModelFitter:
     ) -> None:
         self._problem = problem
         self._sums = sums
-        self._roles = roles
+        self._split = split
         self._probe = probe
         self._most = most
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
-        self._library = library or LibraryAgreement.of(problem, roles)
-        self._rungs = RungPrior.of(problem, roles)
+        self._library = library or LibraryAgreement.of(problem, split)
+        self._rungs = RungPrior.of(problem, split)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -156,7 +156,7 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> Learnt:
-        """Return a sum of parts if the formula may be one and the sum fits well, else ``plain``."""
+        """Return a sum of terms if the formula may be one and the sum fits well, else ``plain``."""
         if self._sums is None:
             return plain
         key = key_of_formula(expression)
@@ -165,7 +165,7 @@ class ModelFitter:
         return self._sums.choose(key, there, losses, plain, kinds=kinds, spread=spread, refit=refit)
 
     def success(
-        self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
+        self, measured_parameters: frozenset[str], trials: Sequence[Trial], *, refit: bool
     ) -> list[Learnt]:
         """Fit a Gaussian process to whether measurements succeed: -1 for success, 1 for failure.
 
@@ -173,10 +173,10 @@ class ModelFitter:
         """
         done = np.array([trial.state is State.DONE for trial in trials])
         batch = self._problem.space.batch([trial.design for trial in trials])
-        rows = firsts(keys(batch, sorted(part)))[-self._most :]
+        rows = firsts(keys(batch, sorted(measured_parameters)))[-self._most :]
         if done[rows].all():
             return []
-        inputs = Inputs(self._problem, part, self._probe)
+        inputs = Inputs(self._problem, measured_parameters, self._probe)
         values = np.where(done[rows], -1.0, 1.0)
         points = inputs.points(batch.take(rows))
         return [
@@ -199,7 +199,7 @@ class ModelFitter:
     ) -> tuple[Inputs, Predictor]:
         """Fit a model to the losses of these designs, (n,)."""
         guesses = self._guesses(expression, there, sign * losses)
-        inputs = Inputs(self._problem, self._roles.behind(expression), self._probe, guesses)
+        inputs = Inputs(self._problem, self._split.behind(expression), self._probe, guesses)
         name = repr(expression.node)  # both halves of a chained limit have the same text
         return inputs, self._fit_predictor(
             name, inputs, inputs.points(there), losses, kinds, spread, refit=refit
@@ -299,7 +299,7 @@ class ModelFitter:
         There is one trial for each combination of values of the parameters that the formula depends
         on.
         """
-        names = self._roles.behind(expression)
+        names = self._split.behind(expression)
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
         rows = rows[firsts(keys(batch.take(rows), sorted(names)))]

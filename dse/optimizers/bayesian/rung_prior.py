@@ -17,7 +17,7 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.fidelity_agreement import agreement
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Inputs
 from dse.optimizers.bayesian.output_transform import OutputTransform
 from dse.units import units
@@ -45,25 +45,25 @@ class RungPrior:
 
     Args:
         problem: problem to optimise.
-        roles: its split into measured and modelled metrics.
+        split: its split into measured and modelled metrics.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
+    def __init__(self, problem: Problem, split: MeasuredSplit) -> None:
         self._problem = problem
-        self._roles = roles
+        self._split = split
         self._rungs = {
             metric: rung
             for metric, ladder in problem.ladders.items()
             if (rung := _modelled_rung(problem, metric, ladder))
         }
-        learnt = [problem.objectives[place] for place in roles.learnt]
+        learnt = [problem.objectives[place] for place in split.learnt]
         self.covers_objectives = bool(learnt) and all(self.covers(o.expression) for o in learnt)
         """Whether the rungs predict every objective that has to be measured."""
 
     @staticmethod
-    def of(problem: Problem, roles: MeasuredSplit) -> RungPrior | None:
+    def of(problem: Problem, split: MeasuredSplit) -> RungPrior | None:
         """Return the predictions for a problem; ``None`` if no metric has lower fidelities."""
-        return RungPrior(problem, roles) if problem.ladders else None
+        return RungPrior(problem, split) if problem.ladders else None
 
     def covers(self, expression: Expression) -> bool:
         """Return whether modelled lower fidelities exist for all measured metrics of a formula."""
@@ -103,7 +103,7 @@ class RungPrior:
         columns, _ = self.columns(self._problem.space.batch([trial.design for trial in done]))
         low = self._problem.losses(columns, len(done))
         high = self._problem.trial_losses(done)
-        return all(agrees(low[:, place], high[:, place]) for place in self._roles.learnt)
+        return all(agrees(low[:, place], high[:, place]) for place in self._split.learnt)
 
     def choose_first(self, pool: Batch, tried: Batch, count: int) -> Batch:
         """Return up to ``count`` designs of the predicted front that span the largest hypervolume.
