@@ -121,7 +121,7 @@ def test_a_gaussian_process_is_fitted_to_the_rows_of_the_effort() -> None:
 
 def test_the_joint_baseline_and_the_rows_of_qlognehvi_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(training_data, "MOST_BASELINE", 20)
-    found = training_data.lesson(ZDT1.problem, select_trials(ZDT1.problem, TRIALS, 60))
+    found = training_data.build_training_data(ZDT1.problem, select_trials(ZDT1.problem, TRIALS, 60))
     assert found is not None
     assert len(found.points) == 60 < ROWS[0]
     assert found.baseline.sum() == 20
