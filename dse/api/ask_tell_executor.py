@@ -19,7 +19,7 @@ class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
     """Exception that ends a study's loop if the caller stops while trials are unreported."""
 
 
-class Desk:
+class AskTellExecutor:
     """Executor whose evaluations the calling program performs: it takes tasks and reports outcomes.
 
     It has no free capacity unless the caller requests tasks, so that no design is suggested ahead

@@ -18,6 +18,7 @@ from dse.optimizers.bayesian.acquisition_values import AcquisitionValues
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs, select_elite
 from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
+from dse.optimizers.bayesian.low_fidelity_prior import FIRST, LowFidelityPrior
 from dse.optimizers.bayesian.measured_settings import MeasuredSettings, MeasuredSplit
 from dse.optimizers.bayesian.metric_prediction import (
     Moments,
@@ -28,7 +29,6 @@ from dse.optimizers.bayesian.metric_prediction import (
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.output_transform import LARGE
 from dse.optimizers.bayesian.posterior import Posterior, fit_posterior, hope_after
-from dse.optimizers.bayesian.rung_prior import FIRST, RungPrior
 from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
@@ -98,8 +98,8 @@ class GreyBox:
         self._values = AcquisitionValues(self._split, self._front_cache, self._settings)
         self._finds_sums = find_sums and self._settings.all is None
         self._library = LibraryAgreement.of(problem, self._split)
-        self._rungs = RungPrior.of(problem, self._split)
-        if self._rungs is not None and self._rungs.covers_objectives and initial is None:
+        self._fidelities = LowFidelityPrior.of(problem, self._split)
+        if self._fidelities is not None and self._fidelities.covers_objectives and initial is None:
             self._initial = min(self._initial, FIRST)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._finished: list[Trial] = []
@@ -152,11 +152,11 @@ class GreyBox:
         space, found = self._problem.space, list[Design]()
         even = space.batch(self._sequence.first(_SEQUENCE, ()))
         attempted = self._attempted(pending)
-        if self._rungs is not None and self._rungs.is_used(self._finished):
+        if self._fidelities is not None and self._fidelities.is_used(self._finished):
             every = self._settings.distinct(
                 even if self._settings.all is None else self._settings.all, gone
             )
-            return self._complete(self._rungs.choose_first(every, attempted, count), count)
+            return self._complete(self._fidelities.choose_first(every, attempted, count), count)
         rare = self._coverage.sample_rare(_RARE, self._problem.rng(0, 2))
         several = self._settings.distinct(concatenate_batches([even, rare]), gone)
         order = order_by_coverage(self._coverage, several, attempted, len(several))
@@ -339,14 +339,14 @@ class GreyBox:
         """Return how many more trials each level needs before its main effect counts.
 
         At every other trial the numbers are 0, so that promising designs are measured in between.
-        They are always 0 for additive terms, and while a library, rungs or preferences guide the
-        search.
+        They are always 0 for additive terms, and while a library, lower fidelities or preferences
+        guide the search.
         """
         levels = len(self._coverage.levels)
         is_guided = self.preferences or (self._sums is not None and self._sums.usable)
         if not levels or len(gone) % 2 or is_guided:
             return np.zeros(levels)
-        guides = (one for one in (self._library, self._rungs) if one is not None)
+        guides = (one for one in (self._library, self._fidelities) if one is not None)
         if any(one.is_used(self._finished) for one in guides):
             return np.zeros(levels)
         return self._coverage.lacking(self._attempted(pending))

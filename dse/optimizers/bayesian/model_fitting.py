@@ -16,6 +16,13 @@ from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import Hyper
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
 from dse.optimizers.bayesian.library_prior import MemberWeights
+from dse.optimizers.bayesian.low_fidelity_prior import (
+    Columns,
+    LowFidelityInputs,
+    LowFidelityPrior,
+    agrees,
+    is_without_fidelity,
+)
 from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import (
     Encoder,
@@ -27,13 +34,6 @@ from dse.optimizers.bayesian.metric_model import (
 )
 from dse.optimizers.bayesian.output_transform import LARGE, Kind, OutputTransform
 from dse.optimizers.bayesian.prior_mean_model import PriorMeanInputs, PriorMeanPredictor
-from dse.optimizers.bayesian.rung_prior import (
-    Columns,
-    RungInputs,
-    RungPrior,
-    agrees,
-    is_without_rung,
-)
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.separable.separable_model import key_of_formula
 from dse.optimizers.separable.sum_or_process import ProcessModel, SumOrProcess
@@ -79,7 +79,7 @@ class ModelFitter:
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
         self._library = library or LibraryAgreement.of(problem, split)
-        self._rungs = RungPrior.of(problem, split)
+        self._fidelities = LowFidelityPrior.of(problem, split)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -124,8 +124,10 @@ class ModelFitter:
             values = objective.sign * objective.values(columns, size)
             return objective.on_scale(values) / scale
 
-        found = self._use_rung(about, losses_of, (there, losses[rows]), found, own, refit=refit)
-        if objective.log or isinstance(found[0], RungInputs):
+        found = self._use_low_fidelity(
+            about, losses_of, (there, losses[rows]), found, own, refit=refit
+        )
+        if objective.log or isinstance(found[0], LowFidelityInputs):
             return found  # a sum has no logarithm that is a sum
         return self._sum_or(expression, there, losses[rows], found, kinds, own, refit=refit)
 
@@ -245,7 +247,7 @@ class ModelFitter:
             self._last_hyper[name] = found.process.hyper
         return (mean, found) if found.is_better_than(predictor) else plain
 
-    def _use_rung(
+    def _use_low_fidelity(
         self,
         about: _Quantity,
         losses_of: Callable[[Columns, int], Floats],
@@ -255,29 +257,30 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> ProcessModel:
-        """Return a model with a modelled rung as prior mean, or the given model if it is better.
+        """Return a model with a lower fidelity as prior mean, or the given model if it is better.
 
-        A rung is a lower fidelity of the metric. A rung that does not rank the measured designs as
-        the measurements do is not used.
+        A lower fidelity that does not rank the measured designs as the measurements do is not used.
         """
-        if self._rungs is None:
+        if self._fidelities is None:
             return plain
-        name = f"rung {about.expression.node!r}"
+        name = f"fidelity {about.expression.node!r}"
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
         inputs, predictor = plain
         there, losses = known
         if not (isinstance(inputs, Inputs) and isinstance(predictor, Predictor)):
             return plain  # a library is the prior mean already
-        if not self._rungs.covers(about.expression) or is_without_rung(len(losses)):
+        if not self._fidelities.covers(about.expression) or is_without_fidelity(len(losses)):
             return plain
-        columns, _ = self._rungs.columns(there)
+        columns, _ = self._fidelities.columns(there)
         low = losses_of(columns, len(there))
         if not agrees(low, losses):
             return plain
         every = np.concatenate([low[np.isfinite(low)], losses])
         one_sign = every.min() > 0 or every.max() < 0
         warp = OutputTransform.of(losses, "log") if one_sign else predictor.warp
-        mean = RungInputs(inputs=inputs, rungs=self._rungs, losses_of=losses_of, warp=warp)
+        mean = LowFidelityInputs(
+            inputs=inputs, fidelities=self._fidelities, losses_of=losses_of, warp=warp
+        )
         found = PriorMeanPredictor.fit(
             mean.points(there),
             losses,

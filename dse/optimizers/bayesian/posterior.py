@@ -183,7 +183,7 @@ def fit_posterior(
     split: MeasuredSplit,
     front_cache: ConditionalFrontCache,
     trials: Sequence[Trial],
-    teacher: ModelFitter,
+    fitter: ModelFitter,
     *,
     refit: bool = True,
 ) -> Posterior | None:
@@ -198,17 +198,17 @@ def fit_posterior(
     losses, slacks, magnitudes = _learnable_values(problem, split, done)
     chosen = [problem.objectives[place] for place in split.learnt]
     objectives = [
-        teacher.objective(
+        fitter.objective(
             objective, done, losses[:, place], scale=magnitudes[place].scale, refit=refit
         )
         for place, objective in enumerate(chosen)
     ]
     limits = [
-        teacher.limit(limit, done, -slacks[:, place], refit=refit)
+        fitter.limit(limit, done, -slacks[:, place], refit=refit)
         for place, limit in enumerate(split.learnt_limits)
         if np.ptp(slacks[:, place]) > _SURE
     ]
-    success = teacher.success(split.measured_parameters, trials, refit=refit)
+    success = fitter.success(split.measured_parameters, trials, refit=refit)
     fine: Mask = np.asarray((slacks >= 0).all(axis=1))
     archive = _archive(
         _Given(problem=problem, split=split, front_cache=front_cache, magnitudes=magnitudes),
