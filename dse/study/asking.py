@@ -8,40 +8,20 @@ they are stored, because plug-ins may be faulty.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import NoReturn
 
 from dse.core.design import Design
-from dse.core.preference_answers import answers_at, read_steering
+from dse.core.preference_answers import TOWARD, answers_at, read_steering
 from dse.core.space import DesignSpace
 from dse.core.trial import Event, Queue, State, Take, Trial
 from dse.errors import DesignError, PluginError
-from dse.evaluation.early_stopping import convert_for_optimizer
-from dse.protocols import Optimizer, Queueing, SeeksFavourite, traits_of
-from dse.study.claimed_trials import LOOK_S, Lease
+from dse.protocols import Optimizer, OptimizerTraits, Queueing, SeeksFavourite, traits_of
+from dse.study.claimed_trials import LOOK_S, Clock, Lease
 from dse.study.history import TrialHistory
 from dse.study.lookahead import Lookahead
 from dse.study.thinking import ThinkingControl, effort_changes
-
-
-class Clock:
-    """Monotonic clock of a process, with functions to wait."""
-
-    def now_s(self) -> float:
-        """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for a number of seconds."""
-        time.sleep(seconds)
-
-    def draw_s(self, low_s: float, high_s: float) -> float:
-        """Draw a uniform waiting time, so that drivers that start together do not synchronize."""
-        return random.uniform(low_s, high_s)  # noqa: S311 - no secret, and never recorded
-
 
 _LOOK_PER_DRIVER_S = 0.1
 """Liveness-check interval in seconds per driver, as both the cost and number of checks grow."""
@@ -263,11 +243,13 @@ class InformedOptimizer:
         self.optimizer = optimizer
         self.history = history
         self._thinking = thinking
+        self._traits = traits_of(optimizer)
+        self._seeker = optimizer if isinstance(optimizer, SeeksFavourite) else None
         self._events: list[Event] = []
 
     def teach(self, finished: Sequence[Trial]) -> None:
         """Pass the trials that have finished since the last call to the optimizer."""
-        self.optimizer.tell(teachable(self.optimizer, finished))
+        self.optimizer.tell(teachable(self._traits, finished))
         self.finished += len(finished)
 
     def teach_news(self) -> None:
@@ -288,10 +270,13 @@ class InformedOptimizer:
 
     def propose(self, count: int) -> list[Design]:
         """Return the designs that the optimizer suggests, and collect its events for the record."""
-        if isinstance(self.optimizer, SeeksFavourite):
-            steering = read_steering(self.history.storage.events(self.history.study))
-            self.optimizer.preferences = answers_at(steering, len(self.history.trials))
-        designs = self.optimizer.ask(count, self.history.pending)
+        history = self.history
+        if self._seeker is not None:
+            events = history.storage.events(history.study)
+            toward = [event for event in events if event.kind == TOWARD]
+            answers = answers_at(read_steering(toward), len(history.trials)) if toward else ()
+            self._seeker.preferences = answers
+        designs = self.optimizer.ask(count, history.pending)
         self._events += self.optimizer.events()
         return designs
 
@@ -322,15 +307,21 @@ class InformedOptimizer:
         self.drop_news()
 
 
-def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
-    """Return the finished trials that are passed to the optimizer.
+def teachable(traits: OptimizerTraits, finished: Sequence[Trial]) -> list[Trial]:
+    """Return the finished trials as they are passed to an optimizer with these traits.
 
-    Trials outside the space, and trials at a low fidelity, are included only if the optimizer's
-    traits state that it learns from them.
+    Trials outside the space, and trials at a low fidelity, are included only if it learns from
+    them. A trial that was stopped early counts as failed, without metrics: its last report is not a
+    final measurement, and its design is not suggested again.
     """
-    traits = traits_of(optimizer)
     learns = {State.OUTSIDE: traits.learns_outside, State.SCREENED: traits.multi_fidelity}
-    return [convert_for_optimizer(trial) for trial in finished if learns.get(trial.state, True)]
+    return [
+        replace(one, state=State.FAILED, metrics={}, spread={})
+        if one.state is State.STOPPED
+        else one
+        for one in finished
+        if learns.get(one.state, True)
+    ]
 
 
 def check_suggestions(
