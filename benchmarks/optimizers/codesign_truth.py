@@ -53,10 +53,10 @@ def _compared(study: Study) -> Truth:
     designs = feasible = 0
     for rows, batch in study.parts.groups():
         designs += len(rows) * len(batch)
-        for row, stairs, kept in _conditional_fronts(study, rows, batch):
+        for row, front, kept in _conditional_fronts(study, rows, batch):
             feasible += kept
-            losses.append(stairs)
-            parts.append(np.full(len(stairs), row))
+            losses.append(front)
+            parts.append(np.full(len(front), row))
     every = np.concatenate(losses)
     best = nondominated(every)
     return Truth(
@@ -83,7 +83,7 @@ def _conditional_fronts(
     sound[list(got.failures)] = False
     modelled = batch.with_columns({n: Column(np.asarray(x)) for n, x in got.columns.items()})
     modelled = modelled.take(np.flatnonzero(sound))
-    stairs, kept = modelled.take(np.zeros(0, dtype=np.int64)), 0
+    front, kept = modelled.take(np.zeros(0, dtype=np.int64)), 0
     for place, row in enumerate(rows.tolist()):
         reading = study.readings.get(study.parts.key(study.parts.measured.row(row)))
         if reading is None:
@@ -91,8 +91,8 @@ def _conditional_fronts(
         if place == 0:
             within = modelled.take(np.flatnonzero(_within(study, modelled, reading)))
             losses = problem.losses(_with(within, reading).columns, len(within))
-            stairs, kept = within.take(np.flatnonzero(nondominated(losses))), len(within)
-        told = _with(stairs, reading)
+            front, kept = within.take(np.flatnonzero(nondominated(losses))), len(within)
+        told = _with(front, reading)
         good = (problem.slacks(told.columns, len(told)) >= 0).all(axis=1)
         yield row, problem.losses(told.columns, len(told))[good], kept * bool(good.any())
 

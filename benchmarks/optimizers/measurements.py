@@ -43,10 +43,10 @@ class Completed:
         self._problem = problem
         self._top = np.array(signs) * np.array(problem.fixed_reference)
         self._whole = true_hypervolume
-        self._stairs = ConditionalFrontCache(problem, MeasuredSplit(problem=problem))
+        self._front_cache = ConditionalFrontCache(problem, MeasuredSplit(problem=problem))
 
     def __call__(self, trials: Sequence[Trial]) -> float:
-        _, losses = completed_front(self._problem, trials, self._stairs)
+        _, losses = completed_front(self._problem, trials, self._front_cache)
         return hypervolume(losses, self._top) / self._whole
 
 

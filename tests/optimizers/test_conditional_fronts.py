@@ -46,7 +46,7 @@ def problem():
 
 
 @pytest.fixture
-def parts():
+def settings():
     """A design of each measured setting, one of them twice."""
     chips = [{"rows": 4, "cols": 8, "clock": clock} for clock in (1, 2, 3, 4)]
     formats = ("bf16", "mxfp4", "fp8", "bf16")
@@ -62,38 +62,40 @@ def found(problem, batch):
     return [(one.designs.designs(), one.losses.tolist()) for one in front_cache]
 
 
-def test_joint_search_finds_the_conditional_front_of_each_setting(problem, parts, monkeypatch):
+def test_joint_search_finds_the_conditional_front_of_each_setting(problem, settings, monkeypatch):
     monkeypatch.setattr(conditional_fronts, "LISTED", 10)
-    together = found(problem, parts)
-    assert together[:3] == [found(problem, parts.take(np.array([row])))[0] for row in range(3)]
+    together = found(problem, settings)
+    assert together[:3] == [found(problem, settings.take(np.array([row])))[0] for row in range(3)]
     assert together[3] == together[0]
 
 
-def test_a_search_finds_the_losses_that_listing_finds(problem, parts, monkeypatch):
-    listed = found(problem, parts)
+def test_a_search_finds_the_losses_that_listing_finds(problem, settings, monkeypatch):
+    listed = found(problem, settings)
     monkeypatch.setattr(conditional_fronts, "LISTED", 10)
-    searched = found(problem, parts)
+    searched = found(problem, settings)
     assert min(len(losses) for _, losses in listed) > 3
     for (_, one), (_, other) in zip(listed, searched, strict=True):
         assert np.unique(one, axis=0).tolist() == np.unique(other, axis=0).tolist()
 
 
-def test_a_conditional_front_depends_on_the_measured_setting_alone(problem, parts, monkeypatch):
+def test_a_conditional_front_depends_on_the_measured_setting_alone(problem, settings, monkeypatch):
     monkeypatch.setattr(conditional_fronts, "LISTED", 10)
     others = SPACE.batch(
-        [{"format": one["format"], "rows": 32, "cols": 4, "clock": 6} for one in parts.designs()]
+        [{"format": one["format"], "rows": 32, "cols": 4, "clock": 6} for one in settings.designs()]
     )
-    assert found(problem, others) == found(problem, parts)
+    assert found(problem, others) == found(problem, settings)
 
 
-def test_a_guess_depends_on_the_parts_at_hand_and_on_nothing_before(problem, parts, monkeypatch):
+def test_an_estimate_depends_on_the_settings_at_hand_and_on_nothing_before(
+    problem, settings, monkeypatch
+):
     monkeypatch.setattr(conditional_fronts, "LISTED", 10)
     monkeypatch.setattr(
         conditional_fronts, "_PROBES", 1
-    )  # so that parts are easily taken for equal
+    )  # so that settings are easily taken for equal
     fresh, used = (ConditionalFrontCache(problem, MeasuredSplit(problem=problem)) for _ in range(2))
     for row in (2, 1, 0):
-        used.estimate_fronts(parts.take(np.array([row])))
-    (one, places), (other, same) = fresh.estimate_fronts(parts), used.estimate_fronts(parts)
+        used.estimate_fronts(settings.take(np.array([row])))
+    (one, places), (other, same) = fresh.estimate_fronts(settings), used.estimate_fronts(settings)
     assert places.tolist() == same.tolist()
     assert [own.losses.tolist() for own in one] == [own.losses.tolist() for own in other]

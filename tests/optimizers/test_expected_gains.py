@@ -23,15 +23,18 @@ def build_prediction(
 
 
 def sampled(
-    archive: Archive, predictions: list[Prediction], stairs: np.ndarray, draws: int
+    archive: Archive, predictions: list[Prediction], front: np.ndarray, draws: int
 ) -> float:
-    """The mean hypervolume gained over many draws of the learnt losses of one part."""
+    """The mean hypervolume gained over many draws of the learnt losses of one setting."""
     rng = np.random.default_rng(5)
     u = np.column_stack([one.at(rng.standard_normal((draws, 1)))[:, 0] for one in predictions])
     before = np.hstack([archive.learnt, archive.known])
     top = np.append(archive.learnt_reference, archive.known_reference)
     gains = [
-        hypervolume(np.vstack([before, np.hstack([np.tile(row, (len(stairs), 1)), stairs])]), top)
+        hypervolume(
+            np.vstack([before, np.hstack([np.tile(row, (len(front), 1)), front])]),
+            top,
+        )
         for row in u
     ]
     return float(np.mean(gains)) - hypervolume(before, top)
@@ -74,10 +77,10 @@ def test_slices_give_what_sampling_gives(columns: int) -> None:
     rng = np.random.default_rng(columns)
     known = rng.uniform(0.2, 1.9, size=(6, columns))
     archive = archive_of(rng.uniform(0.3, 1.8, size=(6, 1)).tolist(), known.tolist(), columns).best
-    stairs = rng.uniform(0.1, 1.5, size=(4, columns))
+    front = rng.uniform(0.1, 1.5, size=(4, columns))
     prediction = build_prediction(LOG, [0.2], [0.9])
-    found = expected_gains(archive, [prediction], [stairs], np.zeros(1, dtype=int), rng)[0]
-    assert found == pytest.approx(sampled(archive, [prediction], stairs, 8_000), rel=0.03)
+    found = expected_gains(archive, [prediction], [front], np.zeros(1, dtype=int), rng)[0]
+    assert found == pytest.approx(sampled(archive, [prediction], front, 8_000), rel=0.03)
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4])
@@ -94,13 +97,13 @@ def test_darts_give_what_sampling_gives() -> None:
     archive = archive_of(
         rng.uniform(0.5, 1.8, size=(5, 2)).tolist(), rng.uniform(0.5, 1.8, size=(5, 2)).tolist(), 2
     ).best
-    stairs = rng.uniform(0.2, 1.5, size=(3, 2))
+    front = rng.uniform(0.2, 1.5, size=(3, 2))
     predictions = [build_prediction(PLAIN, [0.6], [0.4]), build_prediction(PLAIN, [0.9], [0.3])]
-    found = expected_gains(archive, predictions, [stairs], np.zeros(1, dtype=int), rng)[0]
-    assert found == pytest.approx(sampled(archive, predictions, stairs, 8_000), rel=0.06)
+    found = expected_gains(archive, predictions, [front], np.zeros(1, dtype=int), rng)[0]
+    assert found == pytest.approx(sampled(archive, predictions, front, 8_000), rel=0.06)
 
 
-def test_a_part_without_a_staircase_gains_nothing() -> None:
+def test_a_setting_with_an_empty_conditional_front_gains_nothing() -> None:
     archive = archive_of([[1.0]], [[1.0]], 1)
     prediction = build_prediction(PLAIN, [0.0, 0.0], [1.0, 1.0])
     groups = np.array([-1, 0])

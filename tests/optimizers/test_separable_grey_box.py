@@ -133,8 +133,8 @@ def test_parts_with_real_parameters_are_ignored_and_the_reason_reported() -> Non
 def test_a_sum_of_modelled_losses_is_recognised_as_exact() -> None:
     known = quantized(total)
     split = MeasuredSplit(problem=known.problem)
-    stairs = ConditionalFrontCache(known.problem, split)
-    contexts = PredictedFront(model_of(known).space, stairs).contexts
+    front_cache = ConditionalFrontCache(known.problem, split)
+    contexts = PredictedFront(model_of(known).space, front_cache).contexts
     assert [context.exact for context in contexts] == [True]
 
 

@@ -74,20 +74,20 @@ def test_of_45756_measured_parts_a_sample_is_valued() -> None:
             for name, source in ZDT1.problem.sources.items()
         },
     )
-    parts = MeasuredSettings(problem, MeasuredSplit(problem=problem))
+    settings = MeasuredSettings(problem, MeasuredSplit(problem=problem))
     best = space.sample(8, np.random.default_rng(1))
-    pool = parts.pool(best, set(), np.random.default_rng(0))
+    pool = settings.pool(best, set(), np.random.default_rng(0))
     assert space.count() == 45_756 > LISTED
     assert 0 < len(pool) <= DRAWN + 3 * BRED
 
 
 def test_listed_parts_are_all_valued_at_full_effort_and_sampled_below() -> None:
     problem = tiny_codesign().problem
-    parts = MeasuredSettings(problem, MeasuredSplit(problem=problem))
-    assert parts.all is not None
+    settings = MeasuredSettings(problem, MeasuredSplit(problem=problem))
+    assert settings.all is not None
     none, rng = problem.space.batch([]), np.random.default_rng(0)
-    assert len(parts.pool(none, set(), rng)) == len(parts.all)
-    assert len(parts.pool(none, set(), rng, drawn=2)) == 2
+    assert len(settings.pool(none, set(), rng)) == len(settings.all)
+    assert len(settings.pool(none, set(), rng, drawn=2)) == 2
 
 
 def test_a_large_archive_is_thinned_evenly_and_keeps_its_extremes() -> None:

@@ -1,4 +1,4 @@
-"""Parts of a separable problem: their value combinations, features and modelled losses."""
+"""Terms of a separable problem: their value combinations, features and modelled losses."""
 
 from __future__ import annotations
 
