@@ -5,6 +5,9 @@ A process that is killed by SIGKILL cannot clean up. Linux can signal a child wh
 exec, which is not safe in a process with threads. A warden is a separate process that holds the
 read end of a pipe; this process holds the write end: end-of-file on the pipe means that this
 process died, on every Unix.
+
+The kernel's count of processes that it killed for lack of memory tells such a death of a program
+from others.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import IO, Self
 
 from dse.system import process_tree
@@ -31,6 +35,7 @@ GRACE_S = 2.0
 """Time between SIGTERM and SIGKILL, in seconds, for a program to clean up."""
 
 _END_S = 10.0
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def run_mark(folder: str) -> str:
@@ -230,3 +235,41 @@ def start_program(
             program.stop()
         raise
     return program
+
+
+def count_memory_kills() -> int:
+    """Return how often the out-of-memory killer ended a process of this process's cgroup.
+
+    The count never decreases; it is 0 if the kernel does not provide it.
+
+    Source:
+        ``oom_kill`` in ``memory.events`` (Documentation/admin-guide/cgroup-v2.rst) and in
+        ``memory.oom_control`` (cgroup-v1/memory.rst) of the Linux kernel.
+    """
+    return sum(_read_count(path) for path in _counters())
+
+
+def _counters() -> Iterator[Path]:
+    """Yield the files with this process's out-of-memory counters, of cgroup v1 and v2."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, group = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            root, name = _CGROUPS / "memory", "memory.oom_control"
+        elif number == "0":
+            root, name = _CGROUPS, "memory.events"
+        else:
+            continue
+        own = root / group.lstrip("/") / name
+        yield own if own.exists() else root / name
+
+
+def _read_count(path: Path) -> int:
+    try:
+        words = dict(line.split(None, 1) for line in path.read_text().splitlines() if " " in line)
+        return int(words.get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0

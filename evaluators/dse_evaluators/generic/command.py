@@ -19,15 +19,10 @@ from dse.core.metric import Failure, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, SpecError, nearest
 from dse.evaluation.checkpoints import CurrentTrial, current_trial
-from dse.evaluation.process_exit import (
-    count_memory_kills,
-    describe_death,
-    forwarded_signal,
-    kind_of_death,
-)
+from dse.evaluation.process_exit import describe_death, forwarded_signal, kind_of_death
 from dse.evaluation.reporting import report
 from dse.protocols import EVERYTHING
-from dse.system.process_guard import Warden, WardenPool, run_mark
+from dse.system.process_guard import Warden, WardenPool, count_memory_kills, run_mark
 from dse.system.process_tree import end_marked
 from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
 from dse_evaluators.generic.build_step import FOLDER, build_step_of, fill_in, names_in

@@ -15,8 +15,8 @@ from typing import IO
 import psutil
 
 from dse.core.metric import Failure
-from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
-from dse.system.process_guard import Warden, start_program
+from dse.evaluation.process_exit import describe_death, kind_of_death
+from dse.system.process_guard import Warden, count_memory_kills, start_program
 from dse_evaluators.generic.process import Program, Tail
 from dse_evaluators.outside.servers.streaming_client import Endpoint
 
