@@ -16,8 +16,7 @@ from dse.executors.serial import Serial
 from dse.optimizers.random_search import RandomSearch
 from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study.asking import Clock
-from dse.study.claimed_trials import Lease
+from dse.study.claimed_trials import Clock, Lease
 from dse.study.history import TrialHistory
 from dse.study.loop import Loop
 from dse.study.proposers import NoOptimizer

@@ -8,8 +8,6 @@ they are stored, because plug-ins may be faulty.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import NoReturn
@@ -21,27 +19,10 @@ from dse.core.trial import Event, Queue, State, Take, Trial
 from dse.errors import DesignError, PluginError
 from dse.evaluation.early_stopping import convert_for_optimizer
 from dse.protocols import Optimizer, Queueing, SeeksFavourite, traits_of
-from dse.study.claimed_trials import LOOK_S, Lease
+from dse.study.claimed_trials import LOOK_S, Clock, Lease
 from dse.study.history import TrialHistory
 from dse.study.lookahead import Lookahead
 from dse.study.thinking import ThinkingControl, effort_changes
-
-
-class Clock:
-    """Monotonic clock of a process, with functions to wait."""
-
-    def now_s(self) -> float:
-        """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for a number of seconds."""
-        time.sleep(seconds)
-
-    def draw_s(self, low_s: float, high_s: float) -> float:
-        """Draw a uniform waiting time, so that drivers that start together do not synchronize."""
-        return random.uniform(low_s, high_s)  # noqa: S311 - no secret, and never recorded
-
 
 _LOOK_PER_DRIVER_S = 0.1
 """Liveness-check interval in seconds per driver, as both the cost and number of checks grow."""

@@ -7,6 +7,7 @@ made pending once more.
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections.abc import Mapping, Sequence, Set
@@ -25,6 +26,22 @@ from dse.system.process_tree import read_start_time
 LOST = Outcome(
     state=State.FAILED, failure=Failure(kind="lost", reason="the driver that ran it was lost")
 )
+
+
+class Clock:
+    """Monotonic clock of a process, with functions to wait."""
+
+    def now_s(self) -> float:
+        """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for a number of seconds."""
+        time.sleep(seconds)
+
+    def draw_s(self, low_s: float, high_s: float) -> float:
+        """Draw a uniform waiting time, so that drivers that start together do not synchronize."""
+        return random.uniform(low_s, high_s)  # noqa: S311 - no secret, and never recorded
 
 
 class ClaimedTrials:

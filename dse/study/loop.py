@@ -30,8 +30,8 @@ from dse.protocols import (
     ReportsIntermediate,
     traits_of,
 )
-from dse.study.asking import AskCoordinator, Clock, InformedOptimizer, check_suggestions
-from dse.study.claimed_trials import ClaimedTrials, Lease, Times
+from dse.study.asking import AskCoordinator, InformedOptimizer, check_suggestions
+from dse.study.claimed_trials import ClaimedTrials, Clock, Lease, Times
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialFidelities, TrialHistory
 from dse.study.stopping_bounds import Bounds, StoppingRules
