@@ -17,8 +17,7 @@ from dse.core.preference_answers import answers_at, read_steering
 from dse.core.space import DesignSpace
 from dse.core.trial import Event, Queue, State, Take, Trial
 from dse.errors import DesignError, PluginError
-from dse.evaluation.early_stopping import convert_for_optimizer
-from dse.protocols import Optimizer, Queueing, SeeksFavourite, traits_of
+from dse.protocols import Optimizer, OptimizerTraits, Queueing, SeeksFavourite, traits_of
 from dse.study.claimed_trials import LOOK_S, Clock, Lease
 from dse.study.history import TrialHistory
 from dse.study.lookahead import Lookahead
@@ -244,11 +243,12 @@ class InformedOptimizer:
         self.optimizer = optimizer
         self.ledger = ledger
         self._thinking = thinking
+        self._traits = traits_of(optimizer)
         self._events: list[Event] = []
 
     def teach(self, finished: Sequence[Trial]) -> None:
         """Pass the trials that have finished since the last call to the optimizer."""
-        self.optimizer.tell(teachable(self.optimizer, finished))
+        self.optimizer.tell(teachable(self._traits, finished))
         self.finished += len(finished)
 
     def teach_news(self) -> None:
@@ -303,15 +303,21 @@ class InformedOptimizer:
         self.drop_news()
 
 
-def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
-    """Return the finished trials that are passed to the optimizer.
+def teachable(traits: OptimizerTraits, finished: Sequence[Trial]) -> list[Trial]:
+    """Return the finished trials as they are passed to an optimizer with these traits.
 
-    Trials outside the space, and trials at a low fidelity, are included only if the optimizer's
-    traits state that it learns from them.
+    Trials outside the space, and trials at a low fidelity, are included only if it learns from
+    them. A trial that was stopped early counts as failed, without metrics: its last report is not a
+    final measurement, and its design is not suggested again.
     """
-    traits = traits_of(optimizer)
     learns = {State.OUTSIDE: traits.learns_outside, State.SCREENED: traits.multi_fidelity}
-    return [convert_for_optimizer(trial) for trial in finished if learns.get(trial.state, True)]
+    return [
+        replace(one, state=State.FAILED, metrics={}, spread={})
+        if one.state is State.STOPPED
+        else one
+        for one in finished
+        if learns.get(one.state, True)
+    ]
 
 
 def check_suggestions(
