@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from dse.core.design import Design
-from dse.core.preference_answers import answers_at, read_steering
+from dse.core.preference_answers import TOWARD, answers_at, read_steering
 from dse.core.space import DesignSpace
 from dse.core.trial import Event, Queue, State, Take, Trial
 from dse.errors import DesignError, PluginError
@@ -244,6 +244,7 @@ class InformedOptimizer:
         self.ledger = ledger
         self._thinking = thinking
         self._traits = traits_of(optimizer)
+        self._seeker = optimizer if isinstance(optimizer, SeeksFavourite) else None
         self._events: list[Event] = []
 
     def teach(self, finished: Sequence[Trial]) -> None:
@@ -269,10 +270,13 @@ class InformedOptimizer:
 
     def propose(self, count: int) -> list[Design]:
         """Return the designs that the optimizer suggests, and collect its events for the record."""
-        if isinstance(self.optimizer, SeeksFavourite):
-            steering = read_steering(self.ledger.storage.events(self.ledger.study))
-            self.optimizer.preferences = answers_at(steering, len(self.ledger.trials))
-        designs = self.optimizer.ask(count, self.ledger.pending)
+        ledger = self.ledger
+        if self._seeker is not None:
+            events = ledger.storage.events(ledger.study)
+            toward = [event for event in events if event.kind == TOWARD]
+            answers = answers_at(read_steering(toward), len(ledger.trials)) if toward else ()
+            self._seeker.preferences = answers
+        designs = self.optimizer.ask(count, ledger.pending)
         self._events += self.optimizer.events()
         return designs
 

@@ -83,7 +83,7 @@ class Loop:
     clock: Clock = field(default_factory=Clock)
     gap: GapMonitor | None = None
     is_stopped: Callable[[], bool] = lambda: False
-    on_finished: Callable[[Trial], None] = lambda _: None
+    on_finished: Callable[[Trial], None] | None = None
     set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
 
     _holding: ClaimedTrials = field(init=False)
@@ -94,6 +94,8 @@ class Loop:
     _flying: set[int] = field(default_factory=set, init=False)
     _folders: TrialFolders = field(init=False)
     _times: Times = field(init=False)
+    _informant: HasEvents | None = field(init=False)
+    _reports_begin: bool = field(init=False)
     _noted: int = field(default=0, init=False)
     _idle: bool = field(default=False, init=False)
     _measured: int = field(default=0, init=False)
@@ -138,16 +140,18 @@ class Loop:
             if self._flying or not (reason or self._idle):
                 self._collect()
             elif not over and (self._idle or self._is_awaiting_others()):
-                self._pause()
+                self.clock.sleep(self._pause_for_s)
             else:
-                self._end()
-                return reason
+                return self._end(reason)
+            if not self._asker.shares:
+                self._learn()
         return ended
 
-    def _end(self) -> None:
+    def _end(self, reason: str) -> str:
         self._learn()
         self._folders.remove_retired()
         self._suggester.record()
+        return reason
 
     @property
     def _room(self) -> int:
@@ -169,6 +173,8 @@ class Loop:
         self._rules = StoppingRules(self.bounds.min_improvement, self.gap, self._suggester)
         self._holding = ClaimedTrials(ledger, self.lease, self.retries, begins=begins)
         self._times = Times(ledger, kept=begins)
+        self._informant = self.executor if isinstance(self.executor, HasEvents) else None
+        self._reports_begin = isinstance(self.executor, ReportsBegin)
         if isinstance(self.executor, ReportsBegin):
             self.executor.on_begin = self._times.note
         reported = len(ledger.finished)  # by an earlier phase of the run, or before it began
@@ -318,7 +324,7 @@ class Loop:
             now = self._holding.split_suspect(now)
         submitted = {trial.number for trial in now}
         self._waiting = [one for one in self._waiting if one.number not in submitted]
-        if not isinstance(self.executor, ReportsBegin):  # these report it themselves
+        if not self._reports_begin:
             self._times.note_trials(now)
         if self.lease.was_blind():  # others may have considered it lost and reissued these trials
             now = self._holding.keep_held(now)
@@ -333,8 +339,8 @@ class Loop:
         called_s = self.clock.now_s()
         wait_s = self._pause_for_s
         outcomes = self.executor.collect(wait_s if self._room > 0 else None)
-        if isinstance(self.executor, HasEvents):
-            self._suggester.note(*self.executor.events())
+        if self._informant is not None:
+            self._suggester.note(*self._informant.events())
         self._flying.difference_update(outcomes)
         outcomes = {number: self._times.stamp(number, one) for number, one in outcomes.items()}
         if outcomes:
@@ -346,7 +352,6 @@ class Loop:
             self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
         elif self._idle:
             self.clock.sleep(max(0.0, called_s + wait_s - self.clock.now_s()))
-        self._learn_if_alone()
 
     def _finish_measuring(self) -> None:
         """Wait for the running evaluations (each may take days) and save their outcomes locally."""
@@ -365,14 +370,6 @@ class Loop:
     @property
     def _pause_for_s(self) -> float:
         return self._asker.pause_s if self._asker.shares else self._pause_s
-
-    def _pause(self) -> None:
-        self.clock.sleep(self._pause_for_s)
-        self._learn_if_alone()
-
-    def _learn_if_alone(self) -> None:
-        if not self._asker.shares:
-            self._learn()
 
     def _learn(self) -> None:
         """Read the trials that any driver has added or finished since the last call."""
@@ -396,6 +393,7 @@ class Loop:
             self.readings.learn(trial)
             self._measured += trial.measured > 0 or trial.state is State.FAILED
             self._spent_s += trial.cost_s
-        for trial in unreported:
-            self.on_finished(trial)
+        if self.on_finished is not None:
+            for trial in unreported:
+                self.on_finished(trial)
         return news

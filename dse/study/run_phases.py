@@ -92,7 +92,7 @@ class StudyRun:
     executor: PluginSpec
     outside: Executor | None = None
     lease_s: float = LEASE_S
-    on_finished: Callable[[Trial], None] = lambda _: None
+    on_finished: Callable[[Trial], None] | None = None
     on_choice: Callable[[str], None] = lambda _: None
     on_progress: Callable[[int, int], None] = lambda *_: None
     patience_s: float = PATIENCE_S
