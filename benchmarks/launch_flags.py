@@ -3,7 +3,10 @@
     python benchmarks/launch_flags.py vllm --python other/bin/python [--files 300] [--seed 7]
 
 Random settings that the table of flags can express are written as files; the other interpreter, in
-which the program is installed, must accept each of them and find the same values.
+which the program is installed, must accept each of them and find the same values. ``dynamo`` needs
+``pip install --no-deps ai-dynamo ai-dynamo-runtime`` and ``kubernetes>=37 pydantic pyyaml``: its
+profiler's models of a deployment must know all fields, its planner must find the same components,
+and Kubernetes' models must know all fields of the pods.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from dse.core.values import Value
@@ -79,6 +83,51 @@ def read(file):
             found[word[2:].replace("-", "_")] = value
     return found
 """,
+    "dynamo": """
+import importlib.util, types, yaml
+from kubernetes.client import ApiClient
+(root,) = importlib.util.find_spec("dynamo").submodule_search_locations
+for name in ("planner", "profiler"):  # their initialisation needs packages that no parser uses
+    package = types.ModuleType("dynamo." + name)
+    package.__path__ = [root + "/" + name]
+    sys.modules[package.__name__] = package
+from dynamo.planner.config.defaults import SubComponentType
+from dynamo.planner.errors import SubComponentNotFoundError
+from dynamo.planner.monitoring.dgd_services import get_component_from_type_or_name
+from dynamo.profiler.utils.config import Config, find_main_container
+client = ApiClient()
+def words_of(component):
+    words, found = find_main_container(component).args, {}
+    for word, after in zip(words, [*words[1:], "--"]):
+        if word.startswith("--"):
+            found[word[2:]] = True if after.startswith("--") else yaml.safe_load(after)
+    return found
+def read(file):
+    given = yaml.safe_load(open(file))
+    config = Config.model_validate(given)
+    fields = Config.model_fields
+    if [config.apiVersion, config.kind] != [fields["apiVersion"].default, fields["kind"].default]:
+        raise ValueError("another kind or version of resource than the package reads")
+    for part in (config, config.spec, config.metadata, *config.spec.components):
+        if part.model_extra:
+            raise ValueError(f"no such field: {sorted(part.model_extra)}")
+    for one in given["spec"]["components"]:
+        template = json.dumps(one["podTemplate"])
+        parsed = client.deserialize(template, "V1PodTemplateSpec", "application/json")
+        if client.sanitize_for_serialization(parsed) != one["podTemplate"]:
+            raise ValueError("the models have no such field, or another value")
+    components = {one.name: one for one in config.spec.components}
+    decode = get_component_from_type_or_name(given, SubComponentType.DECODE)
+    found = {"replicas": decode.number_replicas(), **words_of(components[decode.name])}
+    try:
+        prefill = get_component_from_type_or_name(given, SubComponentType.PREFILL)
+    except SubComponentNotFoundError:
+        own = {"replicas": 0}
+    else:
+        own = {"replicas": prefill.number_replicas(), **words_of(components[prefill.name])}
+    found |= {"prefill." + name: value for name, value in own.items()}
+    return {name.replace("-", "_"): value for name, value in found.items()}
+""",
     "deepspeed": """
 from deepspeed.runtime.config import DeepSpeedConfig
 def read(file):
@@ -131,7 +180,7 @@ def main() -> int:
             if made.flags:
                 file = Path(folder, f"{len(offered)}{extension}")
                 file.write_bytes(encode_flags(made.flags, launcher, extension))
-                offered.append((str(file), made.flags))
+                offered.append((str(file), _own_flags(made.flags)))
         child = _CHILD.format(parser=_PARSERS[wanted.program], lookup=_LOOKUP)
         ended = subprocess.run(
             [wanted.python, "-c", child],
@@ -145,6 +194,11 @@ def main() -> int:
     if accepted < wanted.files:
         print(ended.stderr.strip()[-2000:], file=sys.stderr)
     return int(accepted < wanted.files)
+
+
+def _own_flags(flags: Mapping[str, Value]) -> dict[str, Value]:
+    """Return flags without those of prefill that are 0, which means: as in decode."""
+    return {name: v for name, v in flags.items() if v != 0 or not name.startswith("prefill.")}
 
 
 def _draw_settings(rules: tuple[FlagRule, ...], random_: random.Random) -> dict[str, Value]:
@@ -167,6 +221,10 @@ def _draw_settings(rules: tuple[FlagRule, ...], random_: random.Random) -> dict[
                 found[rule.setting] = 1
             case "choice" | "only" | "absent":
                 found[rule.setting] = literal_of(random_.choice(sorted(rule.values)))
+    if any(
+        name.startswith("prefill_") and value for name, value in found.items()
+    ):  # else the flags have no pods
+        found["prefill_replicas"] = found.get("prefill_replicas") or random_.choice((1, 2, 8))
     return found
 
 

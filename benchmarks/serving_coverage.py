@@ -1,7 +1,7 @@
 """Count the published serving measurements that ``clusters.serving`` can be asked about, as CSV.
 
     python benchmarks/serving_coverage.py silicon_sample.csv [--choices]
-        [--configurations InferenceX] [--part development|held-out]
+        [--configurations InferenceX] [--part development|held-out] [--popularity 1.01]
 
 The table has 5,221 measured services (ai-dynamo/aiconfigurator@095f58a, Apache-2.0:
 aic-core/src/aiconfigurator_core/systems/silicon_sample.csv). A row is *stated* if its columns give
@@ -25,6 +25,8 @@ with and without guesses; the error is that without.
 With ``--choices``, of the stated services of one model, system, software version, formats, lengths
 and number of clients, the plan that the model finds best is compared with the measured best: by
 the time of a token, and by tokens a second and device.
+
+With ``--popularity``, experts are unequally popular, by a power law with this exponent.
 
 With ``--part``, only the services of one half of models and systems, by a hash of both: causes of
 errors were looked for in ``development`` alone.
@@ -68,6 +70,7 @@ MODELS = {
     "Qwen3.5-397B-A17B": "qwen3.5-397b-a17b",
     "gpt-oss-120b": "gpt-oss-120b",
 }
+DENSE = ("llama3-70b", "llama3-8b", "qwen3-32b")
 SYSTEMS = {
     "h100_sxm": "h100-hgx",
     "h200_sxm": "h200-hgx",
@@ -244,7 +247,7 @@ def _is_contradictory(row: Mapping[str, str], pool: str) -> bool:
     return experts != devices or (named is not None and int(named[1]) != devices)
 
 
-def evaluate(services: list[Service]) -> np.ndarray:
+def evaluate(services: list[Service], popularity: float = 0.0) -> np.ndarray:
     """Return the modelled time of a token of each service [s], (n,); NaN if it is infeasible."""
     groups = defaultdict[tuple[object, ...], list[int]](list)
     for place, one in enumerate(services):
@@ -267,6 +270,7 @@ def evaluate(services: list[Service]) -> np.ndarray:
                 equal_lengths=in_step,
                 draft_model=layer if guesses else None,
                 acceptance=ACCEPTANCE,
+                popularity=0.0 if model in DENSE else popularity,
             )
         except DseError as error:
             print(f"{model} on {system}: {error}", file=sys.stderr)
@@ -330,6 +334,7 @@ def main() -> None:
     parser.add_argument("--choices", action="store_true", help="the best plan of each group")
     parser.add_argument("--configurations", type=Path, help="clone of SemiAnalysisAI/InferenceX")
     parser.add_argument("--part", choices=("development", "held-out"), help="one half alone")
+    parser.add_argument("--popularity", type=float, default=0.0, help="exponent; 0: equal")
     options = parser.parse_args()
     if not options.table.is_file():
         print(f"error: there is no {options.table} (source: {SOURCE})", file=sys.stderr)
@@ -338,13 +343,14 @@ def main() -> None:
     services = read_services(options.table, published)
     if options.part:
         services = [one for one in services if one.part == options.part]
+    seconds = evaluate(services, options.popularity)
     if options.choices:
         print("goal,groups,within_5_percent,mean_loss")
-        print("\n".join(compare_choices(services, evaluate(services))))
+        print("\n".join(compare_choices(services, seconds)))
         return
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(summarize(services, evaluate(services)))
+    writer.writerows(summarize(services, seconds))
 
 
 if __name__ == "__main__":

@@ -264,7 +264,7 @@ class _Drive:
             self._id = lease.id
             Loop(
                 space=account.problem.space,
-                ledger=TrialHistory(storage, STUDY),
+                history=TrialHistory(storage, STUDY),
                 lease=lease,
                 optimizer=self,
                 by="random",

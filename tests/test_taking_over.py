@@ -111,7 +111,7 @@ def loop(study: StudyEngine, lease: Lease, trials: int, optimizer: type = Random
     plan = study.plan
     return Loop(
         space=plan.problem.space,
-        ledger=TrialHistory(study.storage, "s"),
+        history=TrialHistory(study.storage, "s"),
         lease=lease,
         optimizer=optimizer(plan.problem),
         by="random",

@@ -18,7 +18,7 @@ _FIELDS = ("losses", "parts", "reference", "designs", "feasible")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The exact front as losses, and the measured part behind each of its rows."""
+    """The exact front as losses, and the measured setting behind each of its rows."""
 
     losses: Floats  # (n, m)
     parts: Ints  # (n,)
@@ -53,7 +53,7 @@ def _compared(study: Study) -> Truth:
     designs = feasible = 0
     for rows, batch in study.parts.groups():
         designs += len(rows) * len(batch)
-        for row, stairs, kept in _staircases(study, rows, batch):
+        for row, stairs, kept in _conditional_fronts(study, rows, batch):
             feasible += kept
             losses.append(stairs)
             parts.append(np.full(len(stairs), row))
@@ -68,11 +68,13 @@ def _compared(study: Study) -> Truth:
     )
 
 
-def _staircases(study: Study, rows: Ints, batch: Batch) -> Iterator[tuple[int, Floats, int]]:
-    """For each measured part of a group its undominated losses, and how many are feasible.
+def _conditional_fronts(
+    study: Study, rows: Ints, batch: Batch
+) -> Iterator[tuple[int, Floats, int]]:
+    """For each measured setting of a group its undominated losses, and how many are feasible.
 
-    Designs of one measured part share what is measured, so that one beats another only in what
-    is modelled; and that is the same for all parts of the group.
+    Designs of one measured setting share what is measured, so that one beats another only in what
+    is modelled; and that is the same for all settings of the group.
     """
     check_separate(study)
     problem = study.plan.problem
@@ -112,7 +114,7 @@ def check_separate(study: Study) -> None:
     """Nothing, if no objective and no limit reads both measured and other things.
 
     Raises:
-        ValueError: one does; staircases cannot be shared then.
+        ValueError: one does; conditional fronts cannot be shared then.
     """
     problem = study.plan.problem
     for expression in (

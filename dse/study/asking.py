@@ -38,7 +38,7 @@ class AskCoordinator:
     were suggested without knowledge of all trials.
 
     Args:
-        ledger: the driver's copy of the study's trials.
+        history: the driver's copy of the study's trials.
         lease: the driver's lease, which detects lost drivers by their heartbeats.
         clock: the clock for waits and intervals.
         inherit: records the failed attempts of trials taken from lost drivers; returns the trials
@@ -50,7 +50,7 @@ class AskCoordinator:
 
     def __init__(
         self,
-        ledger: TrialHistory,
+        history: TrialHistory,
         lease: Lease,
         *,
         clock: Clock,
@@ -59,7 +59,7 @@ class AskCoordinator:
         lingers: bool = True,
     ) -> None:
         self.term: int | None = None
-        self._ledger = ledger
+        self._history = history
         self._lease = lease
         self._clock = clock
         self._inherit = inherit
@@ -67,7 +67,7 @@ class AskCoordinator:
         self._lingers = lingers
         self._lookahead = Lookahead()
         self._vain = 0
-        self._storage = ledger.storage if isinstance(ledger.storage, Queueing) else None
+        self._storage = history.storage if isinstance(history.storage, Queueing) else None
         self._queue = Queue() if self._storage is None else self._refresh_queue(self._storage)
         many = self._queue.drivers > _FEW  # spread the first checks of drivers that start together
         self._look_at_s = clock.now_s() + (clock.draw_s(0.0, self._often_s) if many else 0.0)
@@ -85,7 +85,7 @@ class AskCoordinator:
     @property
     def knows(self) -> bool:
         """Whether the process has read all trials and outcomes counted in the last queue state."""
-        known = len(self._ledger.finished), len(self._ledger.trials)
+        known = len(self._history.finished), len(self._history.trials)
         return known >= (self._queue.finished, self._queue.trials)
 
     @property
@@ -101,8 +101,8 @@ class AskCoordinator:
             room: maximum number of trials.
             own: numbers of the trials that this driver (process) holds already.
         """
-        storage, ledger = self._storage, self._ledger
-        if storage is None or room <= 0 or (not self.shares and ledger.open.keys() <= own):
+        storage, history = self._storage, self._history
+        if storage is None or room <= 0 or (not self.shares and history.open.keys() <= own):
             return []
         if self.shares and not self._lingers:
             self._refresh_queue(storage)
@@ -112,7 +112,7 @@ class AskCoordinator:
             self._vain += 1
             return []
         taken = storage.take(
-            ledger.study,
+            history.study,
             self._lease.id,
             room,
             known=own,
@@ -145,7 +145,7 @@ class AskCoordinator:
         if self._storage is None or not self.shares or self.term is not None:
             return True
         term = self._queue.term
-        if not self._storage.acquire_asker(self._ledger.study, self._lease.id, term):
+        if not self._storage.acquire_asker(self._history.study, self._lease.id, term):
             self._refresh_queue(self._storage)
             return False
         self.term = term + 1
@@ -154,7 +154,7 @@ class AskCoordinator:
     def end(self) -> None:
         """Release the right to add designs without having added any, if this process holds it."""
         if self._storage is not None and self.term is not None:
-            self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
+            self._storage.release_asker(self._history.study, self._lease.id, self.term)
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
@@ -211,7 +211,7 @@ class AskCoordinator:
         return max(LOOK_S, _LOOK_PER_DRIVER_S * self._queue.drivers)
 
     def _refresh_queue(self, storage: Queueing) -> Queue:
-        found = storage.take(self._ledger.study, self._lease.id, 0)
+        found = storage.take(self._history.study, self._lease.id, 0)
         return self._note(found.queue)
 
     def _note(self, queue: Queue) -> Queue:
@@ -231,17 +231,17 @@ class InformedOptimizer:
 
     Args:
         optimizer: the optimizer.
-        ledger: the process's copy of the study's trials.
+        history: the process's copy of the study's trials.
         thinking: the control of the cost of suggestions, if any.
     """
 
     def __init__(
-        self, optimizer: Optimizer, ledger: TrialHistory, thinking: ThinkingControl | None
+        self, optimizer: Optimizer, history: TrialHistory, thinking: ThinkingControl | None
     ) -> None:
         self.finished = 0
         """Number of finished trials that the optimizer has received."""
         self.optimizer = optimizer
-        self.ledger = ledger
+        self.history = history
         self._thinking = thinking
         self._traits = traits_of(optimizer)
         self._seeker = optimizer if isinstance(optimizer, SeeksFavourite) else None
@@ -258,25 +258,25 @@ class InformedOptimizer:
         The loop calls this as late as possible, because of many processes that share a study most
         never ask their optimizer.
         """
-        self.teach(self.ledger.finished[self.finished :])
+        self.teach(self.history.finished[self.finished :])
 
     def choose_effort(self) -> list[Event]:
         """Set the optimizer's effort for the next request; return the event of a change, if any."""
         if self._thinking is None:
             return []
-        ledger = self.ledger
-        changes = effort_changes(ledger.storage.events(ledger.study))
-        return self._thinking.choose(len(ledger.trials), ledger.finished, changes)
+        history = self.history
+        changes = effort_changes(history.storage.events(history.study))
+        return self._thinking.choose(len(history.trials), history.finished, changes)
 
     def propose(self, count: int) -> list[Design]:
         """Return the designs that the optimizer suggests, and collect its events for the record."""
-        ledger = self.ledger
+        history = self.history
         if self._seeker is not None:
-            events = ledger.storage.events(ledger.study)
+            events = history.storage.events(history.study)
             toward = [event for event in events if event.kind == TOWARD]
-            answers = answers_at(read_steering(toward), len(ledger.trials)) if toward else ()
+            answers = answers_at(read_steering(toward), len(history.trials)) if toward else ()
             self._seeker.preferences = answers
-        designs = self.optimizer.ask(count, ledger.pending)
+        designs = self.optimizer.ask(count, history.pending)
         self._events += self.optimizer.events()
         return designs
 
@@ -291,8 +291,8 @@ class InformedOptimizer:
         """
         if not self._events:
             return ()
-        ledger = self.ledger
-        recorded = {(e.kind, e.text) for e in ledger.storage.events(ledger.study)}
+        history = self.history
+        recorded = {(e.kind, e.text) for e in history.storage.events(history.study)}
         return tuple(one for one in self._events if (one.kind, one.text) not in recorded)
 
     def drop_news(self) -> None:
@@ -303,7 +303,7 @@ class InformedOptimizer:
         """Record the remaining events, after the optimizer has received all finished trials."""
         self.teach_news()
         self._events += self.optimizer.events()
-        self.ledger.storage.record(self.ledger.study, self.news())
+        self.history.storage.record(self.history.study, self.news())
         self.drop_news()
 
 

@@ -150,18 +150,18 @@ class StoppingRules:
         Args:
             by: the optimizer's name in the record.
         """
-        ledger = self._suggester.ledger
-        events = ledger.storage.events(ledger.study)
-        ended = "" if self._gap is None else self._gap.recall(events, ledger.trials)
+        history = self._suggester.history
+        events = history.storage.events(history.study)
+        ended = "" if self._gap is None else self._gap.recall(events, history.trials)
         if ended or self._least is None:
             return ended
         self._patience = Patience(self._least)
-        ended = self._patience.ended(events, ledger.trials)
+        ended = self._patience.ended(events, history.trials)
         if ended:
             return ended
-        last = last_suggestions(ledger, by, PATIENCE - 1)
+        last = last_suggestions(history, by, PATIENCE - 1)
         optimizer, teach = self._suggester.optimizer, self._suggester.teach
-        self._patience.recall(optimizer, teach, ledger.finished, last)
+        self._patience.recall(optimizer, teach, history.finished, last)
         return ""
 
     def judge(self, measured: int) -> tuple[str, str]:
@@ -171,7 +171,7 @@ class StoppingRules:
             measured: number of finished trials that cost a measurement.
         """
         if self._gap is not None:
-            events, reason = self._gap.look(self._suggester.ledger.finished, measured)
+            events, reason = self._gap.look(self._suggester.history.finished, measured)
             self._suggester.note(*events)
             if reason:
                 return REACHED, reason

@@ -177,15 +177,16 @@ def test_a_deployment_has_the_flags_the_replicas_and_the_accelerators():
 def test_prefill_workers_have_the_flags_of_decode_and_their_own():
     settings = {"tp": 8, "replicas": 2, "prefill_replicas": 3, "prefill_tp": 2, "prefill_pp": 0}
     made, back = round_trip("dynamo", settings, ".yaml")
-    services = yaml.safe_load(encode_flags(made.flags, LAUNCHERS["dynamo"], ".yaml"))["spec"][
-        "services"
-    ]
-    prefill = services["VllmPrefillWorker"]
-    words = prefill["extraPodSpec"]["mainContainer"]["args"]
+    file = yaml.safe_load(encode_flags(made.flags, LAUNCHERS["dynamo"], ".yaml"))
+    assert b"&id" not in encode_flags(made.flags, LAUNCHERS["dynamo"], ".yaml")  # no YAML anchors
+    _, decode, prefill = file["spec"]["components"]
+    (own,) = prefill["podTemplate"]["spec"]["containers"]
+    (other,) = decode["podTemplate"]["spec"]["containers"]
     assert back == settings
-    assert (prefill["replicas"], prefill["resources"]["limits"]["gpu"]) == (3, "2")
-    assert words[-4:] == ["--tensor-parallel-size", "8", "--tensor-parallel-size", "2"]
-    assert services["VllmDecodeWorker"]["resources"]["limits"]["gpu"] == "8"
+    assert (decode["type"], prefill["type"], prefill["replicas"]) == ("decode", "prefill", 3)
+    assert own["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    assert own["args"][-4:] == ["--tensor-parallel-size", "8", "--tensor-parallel-size", "2"]
+    assert other["resources"]["limits"] == {"nvidia.com/gpu": "8"}
 
 
 def test_a_graph_without_prefill_replicas_has_one_kind_of_worker():
@@ -193,7 +194,8 @@ def test_a_graph_without_prefill_replicas_has_one_kind_of_worker():
     made, back = round_trip("dynamo", settings, ".yaml")
     content = encode_flags(made.flags, LAUNCHERS["dynamo"], ".yaml")
     assert back == settings
-    assert list(yaml.safe_load(content)["spec"]["services"]) == ["Frontend", "VllmDecodeWorker"]
+    components = yaml.safe_load(content)["spec"]["components"]
+    assert [one["type"] for one in components] == ["frontend", "worker"]
 
 
 def test_a_script_quotes_its_words():

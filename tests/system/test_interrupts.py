@@ -81,9 +81,10 @@ def test_ctrl_c_in_the_first_second_ends_with_a_line(study, after_s: float) -> N
         time.sleep(after_s)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=300)
-    assert (process.returncode, said) in [
-        (interrupts.STATUS, b"interrupted\n"),
-        (3, b"interrupted; what was finished is kept\ngo on with: dse resume toy\n"),
+    where = f"--storage sqlite:///{study.parent}/study.db"
+    assert (process.returncode, said.decode()) in [
+        (interrupts.STATUS, "interrupted\n"),
+        (3, f"interrupted; what was finished is kept\ngo on with: dse resume toy {where}\n"),
     ]
 
 

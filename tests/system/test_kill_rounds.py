@@ -96,7 +96,7 @@ VICTIMS = {
     "use: processes, workers: 2": ["driver", "worker", "child", "driver + worker"],
     "use: processes, workers: 1": ["driver", "worker", "child", "driver + worker"],
     "use: ray, workers: 2": [
-        "driver", "seat", "guard", "worker", "child", "head", "raylet", "node", "driver + seat",
+        "driver", "actor", "guard", "worker", "child", "head", "raylet", "node", "driver + actor",
         "driver + worker",
     ],
 }  # fmt: skip
@@ -266,17 +266,17 @@ def marked(mark: str) -> Iterator[str]:
 def workers(driver: int, kind: str) -> list[int]:
     """The processes under a driver of a kind.
 
-    A ``child`` is a program that measures, a ``worker`` what calls it; on Ray a ``seat`` is Ray's
+    A ``child`` is a program that measures, a ``worker`` what calls it; on Ray an ``actor`` is Ray's
     process, a ``guard`` stands between it and its worker, and a ``node`` is all of a machine.
     """
     lines = {}
     for process in descendants(driver):
         with suppress(OSError):
             lines[process] = Path(f"/proc/{process}/cmdline").read_bytes()
-    seats = [process for process, line in lines.items() if line.startswith(b"ray::Seat")]
+    actors = [process for process, line in lines.items() if line.startswith(b"ray::WorkerActor")]
     spawned = {process for process, line in lines.items() if b"spawn_main" in line}
-    under_seats = {process for seat in seats for process in descendants(seat)} & spawned
-    under_guards = {one for guard in under_seats for one in descendants(guard)} & spawned
+    under_actors = {process for actor in actors for process in descendants(actor)} & spawned
+    under_guards = {one for guard in under_actors for one in descendants(guard)} & spawned
     match kind:
         case "child":
             return [one for one, line in lines.items() if b".py\0" in line and b"-S\0-E" in line]
@@ -286,12 +286,12 @@ def workers(driver: int, kind: str) -> list[int]:
             return [one for one, line in lines.items() if b"/raylet/raylet\0" in line]
         case "node":
             return [one for raylet in workers(driver, "raylet") for one in node(raylet)]
-        case "seat":
-            return seats
+        case "actor":
+            return actors
         case "guard":
-            return sorted(under_seats - under_guards)
+            return sorted(under_actors - under_guards)
         case _:
-            return sorted(under_guards if seats else spawned)
+            return sorted(under_guards if actors else spawned)
 
 
 def node(raylet: int) -> list[int]:

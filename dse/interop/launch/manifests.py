@@ -5,14 +5,16 @@ Flags are those of the engine; ``replicas`` is the number of its pods. A flag th
 
 Source:
     Kubernetes 1.34, concepts: Deployments, and "Define a command and arguments for a container"
-    (a variable ``$(NAME)`` in a command); the image vllm/vllm-openai of vLLM. NVIDIA Dynamo 1.6:
-    examples/backends/vllm/deploy/disagg.yaml, and "Disaggregated Serving" of its documentation.
+    (a variable ``$(NAME)`` in a command); the image vllm/vllm-openai of vLLM. NVIDIA Dynamo 1.6.1:
+    dynamo/profiler/templates/dgd/vllm of the package ai-dynamo, the types of its operator
+    (deploy/operator/api/v1beta1), and "Disaggregated Serving" of its documentation.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Literal
 
 import yaml
@@ -28,7 +30,8 @@ _DEGREES = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-siz
 _MODEL = "$(MODEL)"
 _NAME = "server"
 _NIXL = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
-_DECODE_SERVICE, _PREFILL_SERVICE = "VllmDecodeWorker", "VllmPrefillWorker"
+_WORKER, _DECODE, _PREFILL_ONLY = "worker", "decode", "prefill"
+"""Types of the components that run the engine: alone, or for one of the two phases."""
 
 
 def encode_manifest(flags: Flags, kind: Manifest) -> bytes:
@@ -43,11 +46,11 @@ def decode_manifest(content: bytes, kind: Manifest) -> dict[str, list[str] | int
     if kind == "kubernetes":
         pod = found["spec"]["template"]["spec"]["containers"][0]
         return {"words": pod["args"], _REPLICAS: found["spec"]["replicas"]}
-    services = found["spec"]["services"]
-    decode = services[_DECODE_SERVICE]
+    components = {one["type"]: one for one in found["spec"]["components"]}
+    decode = components.get(_DECODE) or components[_WORKER]
     words = _engine_words(decode)
     parts: dict[str, list[str] | int] = {"words": words, _REPLICAS: decode["replicas"]}
-    if (prefill := services.get(_PREFILL_SERVICE)) is not None:
+    if (prefill := components.get(_PREFILL_ONLY)) is not None:
         own = _engine_words(prefill)[len(words) :]
         parts |= {f"{_PREFILL}words": own, f"{_PREFILL}{_REPLICAS}": prefill["replicas"]}
     return parts
@@ -71,7 +74,7 @@ def _deployment(flags: Flags) -> dict[str, Any]:
         "image": "vllm/vllm-openai:${VERSION}",
         "command": ["vllm", "serve", _MODEL],
         "args": flag_words({n: v for n, v in flags.items() if n != _REPLICAS}),
-        "env": [_MODEL_VARIABLE],
+        "env": [deepcopy(_MODEL_VARIABLE)],
         "ports": [{"containerPort": 8000}],
         "readinessProbe": {"httpGet": {"path": "/health", "port": 8000}},
         "resources": {"limits": {"nvidia.com/gpu": str(_count_devices(flags))}},
@@ -92,55 +95,57 @@ def _dynamo_graph(flags: Flags) -> dict[str, Any]:
     own = {n.removeprefix(_PREFILL): v for n, v in flags.items() if n.startswith(_PREFILL)}
     decode = {n: v for n, v in flags.items() if not n.startswith(_PREFILL)}
     separate = bool(own.get(_REPLICAS, 0))
-    front = {"image": _DYNAMO_IMAGE}
-    services = {
-        "Frontend": {
-            "componentType": "frontend",
-            _REPLICAS: 1,
-            "extraPodSpec": {"mainContainer": front},
-        },
-        _DECODE_SERVICE: _worker("decode" if separate else "", [decode]),
+    front = {
+        "name": "main",
+        "image": _DYNAMO_IMAGE,
+        "command": ["python3", "-m", "dynamo.frontend"],
     }
+    components = [
+        _component("Frontend", "frontend", 1, front),
+        _worker(_DECODE if separate else _WORKER, [decode]),
+    ]
     if separate:
         changed = {n: v for n, v in own.items() if v != 0}  # 0: as in decode
-        services[_PREFILL_SERVICE] = _worker("prefill", [decode, changed])
+        components.append(_worker(_PREFILL_ONLY, [decode, changed]))
     return {
-        "apiVersion": "nvidia.com/v1alpha1",
+        "apiVersion": "nvidia.com/v1beta1",
         "kind": "DynamoGraphDeployment",
         "metadata": {"name": _NAME},
-        "spec": {"services": services},
+        "spec": {"components": components},
     }
 
 
-def _worker(role: str, layers: Sequence[Flags]) -> dict[str, Any]:
-    """Return a worker service with the flags of all layers; later ones override earlier ones."""
+def _component(
+    name: str, kind: str, replicas: Value, container: Mapping[str, Any]
+) -> dict[str, Any]:
+    pod = {"spec": {"containers": [dict(container)]}}
+    return {"name": name, "type": kind, _REPLICAS: replicas, "podTemplate": pod}
+
+
+def _worker(kind: str, layers: Sequence[Flags]) -> dict[str, Any]:
+    """Return a component with the flags of all layers; later ones override earlier ones."""
     merged: dict[str, Value] = {}
     words = ["--model", _MODEL]
-    if role:
-        words += ["--disaggregation-mode", role, "--kv-transfer-config", _NIXL]
+    if kind != _WORKER:
+        words += ["--disaggregation-mode", kind, "--kv-transfer-config", _NIXL]
     for flags in layers:
         merged |= flags
         words += flag_words({n: v for n, v in flags.items() if n != _REPLICAS})
-    return {
-        "componentType": "worker",
-        **({"subComponentType": role} if role else {}),
-        _REPLICAS: layers[-1].get(_REPLICAS, 1),
-        "resources": {"limits": {"gpu": str(_count_devices(merged))}},
-        "extraPodSpec": {
-            "mainContainer": {
-                "image": _DYNAMO_IMAGE,
-                "command": ["python3", "-m", "dynamo.vllm"],
-                "args": words,
-                "env": [_MODEL_VARIABLE],
-            }
-        },
+    container = {
+        "name": "main",
+        "image": _DYNAMO_IMAGE,
+        "command": ["python3", "-m", "dynamo.vllm"],
+        "args": words,
+        "env": [deepcopy(_MODEL_VARIABLE)],
+        "resources": {"limits": {"nvidia.com/gpu": str(_count_devices(merged))}},
     }
+    return _component(kind, kind, layers[-1].get(_REPLICAS, 1), container)
 
 
-def _engine_words(service: Mapping[str, Any]) -> list[str]:
+def _engine_words(component: Mapping[str, Any]) -> list[str]:
     """Return the part of a worker's command line that has the flags of the engine."""
-    words: list[str] = service["extraPodSpec"]["mainContainer"]["args"]
-    return words[6:] if "subComponentType" in service else words[2:]
+    words: list[str] = component["podTemplate"]["spec"]["containers"][0]["args"]
+    return words[2:] if component["type"] == _WORKER else words[6:]
 
 
 def _count_devices(flags: Flags) -> int:

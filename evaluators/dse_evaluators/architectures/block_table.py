@@ -7,10 +7,9 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isfinite
 from pathlib import Path
 
-from dse.errors import SpecError
+from dse_evaluators.csv_files.csv_rows import parse_number, parse_positive, read_csv_rows
 
 HEADER = ("block", "batch", "machine", "latency", "stderr")
 _NEEDED = ("block", "latency")
@@ -32,23 +31,15 @@ def read_block_table(path: Path, batch: int, machine: str) -> dict[str, Measured
     Raises:
         SpecError: the file lacks a column, or a latency is no number above 0.
     """
-    with path.open(newline="", encoding="utf-8") as stream:
-        rows = csv.DictReader(stream)
-        columns, listed = rows.fieldnames or (), [*enumerate(rows, start=2)]
-    missing = [name for name in _NEEDED if name not in columns]
-    if missing:
-        raise SpecError(
-            f"{path}:1: the table has no column {missing[0]!r}",
-            hint=f"its columns are {', '.join(HEADER)}; latency is in seconds",
-        )
+    rows = read_csv_rows(path, _NEEDED, example=f"{','.join(HEADER)}; latency is in seconds")
     wanted = {"batch": str(batch), "machine": machine}
     return {
-        " ".join((row["block"] or "").split()): MeasuredBlock(
-            latency_s=_number(row["latency"], path, line),
-            stderr_s=_number(row.get("stderr") or "0", path, line, least=0.0),
+        " ".join(row.cells["block"].split()): MeasuredBlock(
+            latency_s=parse_positive(row, "latency"),
+            stderr_s=parse_number(row, "stderr", 0) if row.cells.get("stderr") else 0.0,
         )
-        for line, row in listed
-        if all((row.get(name) or value) == value for name, value in wanted.items())
+        for row in rows
+        if all((row.cells.get(name) or value) == value for name, value in wanted.items())
     }
 
 
@@ -79,13 +70,3 @@ def sum_times(times: Mapping[str, MeasuredBlock], blocks: tuple[str, ...]) -> Me
     counts = {one: blocks.count(one) for one in blocks}
     variance = sum((count * times[one].stderr_s) ** 2 for one, count in counts.items())
     return MeasuredBlock(latency_s=sum(one.latency_s for one in each), stderr_s=variance**0.5)
-
-
-def _number(text: str | None, path: Path, line: int, least: float = 1e-12) -> float:
-    try:
-        number = float(text or "")
-    except ValueError:
-        number = float("nan")
-    if not (isfinite(number) and number >= least):
-        raise SpecError(f"{path}:{line}: {text!r} is no number of seconds above 0")
-    return number

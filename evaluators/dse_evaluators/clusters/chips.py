@@ -14,7 +14,7 @@ from dse_evaluators.accelerators.devices.devices import Device, device_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants
 from dse_evaluators.clusters.training.kernels import FORMATS, OPERAND_BYTES, Chip
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 from dse_evaluators.fits import Fit, fits_in
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.clusters.collectives import COLLECTIVES, Collective
-from dse_evaluators.clusters.measured_rows import UNITS
+from dse_evaluators.csv_files.csv_rows import (
+    CsvRow,
+    check_columns,
+    find_time_column,
+    parse_csv,
+    parse_positive,
+    parse_whole,
+    read_text,
+)
 
 EXAMPLE = "collective,ranks,size_bytes,time_us"
 """Header of a CSV file, for messages."""
@@ -27,8 +32,8 @@ PROGRAMS = {
 """Collectives by the names of the programs of NCCL's tests."""
 
 _MOST_BYTES = 1 << 26
-_COLUMNS = ("collective", "ranks", "nodes", "size_bytes")
-_TIME = re.compile(r"time(?:_(\w+))?")
+_REQUIRED = ("collective", "ranks", "size_bytes")
+_EXAMPLES = f"{EXAMPLE}, or the output of all_reduce_perf"
 _PROGRAM = re.compile(r"\b(\w+_perf)(?:_mpi)?\b")
 _DEVICE = re.compile(r"#?\s*Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b")
 _LINE = re.compile(r"^\s*(?:\[\d+(?:,\d+)?\](?:<\w+>:?)?)?\s?")
@@ -61,18 +66,11 @@ def read_measured_collectives(path: Path) -> list[MeasuredCollective]:
     Raises:
         SpecError: the file cannot be read or has no collectives, or a row is invalid.
     """
-    hint = f"the output of all_reduce_perf, or a CSV file of {EXAMPLE}"
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise SpecError(f"{path} is larger than 64 MiB", hint=hint)
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise SpecError(f"there is no file {path}", hint=hint) from error
-    except (OSError, UnicodeError) as error:
-        raise SpecError(f"{path} cannot be read: {error}", hint="a text file") from error
+    text = read_text(path, _EXAMPLES, most_bytes=_MOST_BYTES)
     is_printed = "busbw" in text or "#" in text[:1]
     found = list(_printed(text, path) if is_printed else _rows(text, path))
     if not found:
+        hint = f"a CSV file of {_EXAMPLES}"
         raise SpecError("there are no collectives", where=f"{path}:1", hint=hint)
     return found
 
@@ -138,7 +136,7 @@ def _collective(run: _Run, cells: Sequence[str], where: str, path: Path) -> Meas
         problem = f"{count} processes were {len(set(run.ranks))} ranks: each measured alone"
         raise SpecError(problem, where=where, hint="compile NCCL's tests with MPI=1")
     try:
-        row = {"size_bytes": cells[0], "time": cells[run.time or 0]}
+        row = CsvRow(where, {"size": cells[0], "time": cells[run.time or 0]})
         wrong = cells[(run.time or 0) + 3]
     except IndexError:
         hint = "a complete line"
@@ -151,54 +149,29 @@ def _collective(run: _Run, cells: Sequence[str], where: str, path: Path) -> Meas
         collective=_word(PROGRAMS[program], where),
         ranks=count,
         nodes=len(run.hosts),
-        size_bytes=_whole("size", row["size_bytes"], where, least=0),
-        seconds=_seconds("time", row["time"], 1e-6, where),
+        size_bytes=parse_whole(row, "size", 0),
+        seconds=parse_positive(row, "time") * 1e-6,
     )
 
 
 def _rows(text: str, path: Path) -> Iterator[MeasuredCollective]:
-    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    try:
-        names = list(rows.fieldnames or ())
-        column, factor = _time_column(names)
-    except (csv.Error, SpecError) as error:
-        problem = error.problem if isinstance(error, SpecError) else f"it is no CSV: {error}"
-        hint = f"a header such as {EXAMPLE}, or the output of all_reduce_perf"
-        raise SpecError(problem, where=f"{path}:1", hint=hint) from error
-    for row in rows:
-        where = f"{path}:{rows.line_num}"
-        if None in row or None in row.values():
-            problem = "the row has another number of cells than the header"
-            raise SpecError(problem, where=where, hint="check commas")
-        yield MeasuredCollective(
-            where=where,
-            collective=_word(row["collective"], where),
-            ranks=_whole("ranks", row["ranks"], where, least=2),
-            nodes=_whole("nodes", row.get("nodes") or "1", where, least=1),
-            size_bytes=_whole("size_bytes", row["size_bytes"], where, least=0),
-            seconds=_seconds(column, row[column], factor, where),
-        )
-
-
-def _time_column(names: Sequence[str]) -> tuple[str, float]:
-    """Return the name of the time's column, and its unit in seconds.
-
-    Raises:
-        SpecError: a column is missing or unknown, there are two times, or the time has no unit.
-    """
-    times = [name for name in names if _TIME.fullmatch(name)]
-    for name in ("collective", "ranks", "size_bytes"):
-        if name not in names:
-            raise SpecError(f"there is no column {name!r}")
-    if len(times) != 1:
-        raise SpecError(f"there are two times: {', '.join(times)}" if times else "there is no time")
-    unit = times[0].removeprefix("time").removeprefix("_")
-    if unit not in UNITS:
-        raise SpecError(f"the unit of column {times[0]!r} is {unit or 'missing'}")
-    odd = next((name for name in names if name not in (*_COLUMNS, times[0])), None)
+    table = parse_csv(text, path, _EXAMPLES)
+    check_columns(table.names, _REQUIRED, path, _EXAMPLES)
+    column, factor = find_time_column(table.names, path)
+    known = (*_REQUIRED, "nodes", column)
+    odd = next((name for name in table.names if name not in known), None)
     if odd is not None:
-        raise SpecError(f"a column cannot be {odd!r}")
-    return times[0], UNITS[unit]
+        hint = nearest(odd, known) or f"columns are {_EXAMPLES}"
+        raise SpecError(f"a column cannot be {odd!r}", where=f"{path}:1", hint=hint)
+    for row in table.rows:
+        yield MeasuredCollective(
+            where=row.place,
+            collective=_word(row.cells["collective"], row.place),
+            ranks=parse_whole(row, "ranks", 2),
+            nodes=parse_whole(row, "nodes", 1) if row.cells.get("nodes") else 1,
+            size_bytes=parse_whole(row, "size_bytes", 0),
+            seconds=parse_positive(row, column) * factor,
+        )
 
 
 def _word(text: str, where: str) -> Collective:
@@ -207,23 +180,3 @@ def _word(text: str, where: str) -> Collective:
         hint = nearest(text, COLLECTIVES) or ", ".join(COLLECTIVES)
         raise SpecError(f"collective cannot be {text!r}", where=where, hint=hint)
     return found
-
-
-def _whole(name: str, text: str, where: str, *, least: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if not least <= value < 2**50:
-        raise SpecError(f"{name} is {text!r}", where=where, hint=f"a whole number from {least}")
-    return value
-
-
-def _seconds(name: str, text: str, factor: float, where: str) -> float:
-    try:
-        value = float(text) * factor
-    except ValueError:
-        value = float("nan")
-    if not (isfinite(value) and value > 0):
-        raise SpecError(f"{name} is {text!r}", where=where, hint="a number above 0")
-    return value

@@ -12,7 +12,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
 

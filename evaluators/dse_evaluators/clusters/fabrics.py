@@ -16,7 +16,7 @@ from dse_evaluators.clusters.collectives import (
     constants_of,
     has_measurement,
 )
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 
 _HALVES = ("all_gather", "reduce_scatter")
 

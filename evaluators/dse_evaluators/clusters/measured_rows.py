@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -14,9 +11,8 @@ from typing import Any
 
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
+from dse_evaluators.csv_files.csv_rows import check_columns, find_time_column, parse_csv, read_text
 from dse_evaluators.reading_table import ChoiceInput, Flag, Reading, Readings
-
-UNITS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 _WORDS: Mapping[str, Value] = {"true": True, "yes": True, "false": False, "no": False}
 _MOST_BYTES = 1 << 26
@@ -72,15 +68,7 @@ def read_measured_rows(path: Path, form: RowFormat) -> list[MeasuredRow]:
     Raises:
         SpecError: the file cannot be read or has no rows, or a row is invalid.
     """
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise SpecError(f"{path} is larger than 64 MiB", hint=f"a CSV file of {form.example}")
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        hint = f"a CSV file of {form.example}"
-        raise SpecError(f"there is no file {path}", hint=hint) from error
-    except (OSError, UnicodeError) as error:
-        raise SpecError(f"{path} cannot be read: {error}", hint="a text file") from error
+    text = read_text(path, form.example, most_bytes=_MOST_BYTES)
     is_json = text.lstrip()[:1] in ("{", "[")
     found = list(_json_rows(text, path, form) if is_json else _csv_rows(text, path, form))
     if not found:
@@ -89,23 +77,11 @@ def read_measured_rows(path: Path, form: RowFormat) -> list[MeasuredRow]:
 
 
 def _csv_rows(text: str, path: Path, form: RowFormat) -> Iterator[MeasuredRow]:
-    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    try:
-        names = list(rows.fieldnames or ())
-    except csv.Error as error:
-        hint = f"a header such as {form.example}"
-        raise SpecError(f"it is no CSV: {error}", where=f"{path}:1", hint=hint) from error
-    try:
-        column, factor = _time_column(names, form)
-        _check_columns(names, form, column)
-    except SpecError as error:
-        raise error.at(f"{path}:1") from error
-    for row in rows:
-        where = f"{path}:{rows.line_num}"
-        if None in row or None in row.values():
-            problem = "the row has another number of cells than the header"
-            raise SpecError(problem, where=where, hint="check commas")
-        yield _row(row, row[column], factor, form, where)
+    table = parse_csv(text, path, form.example)
+    column, factor = find_time_column(table.names, path, words=[form.time])
+    _check_columns(table.names, form, column, path)
+    for row in table.rows:
+        yield _row(row.cells, row.cells[column], factor, form, row.place)
 
 
 def _json_rows(text: str, path: Path, form: RowFormat) -> Iterator[MeasuredRow]:
@@ -180,34 +156,13 @@ def _bench_row(one: Mapping[str, Any]) -> dict[str, str]:
     return row
 
 
-def _time_column(names: Sequence[str], form: RowFormat) -> tuple[str, float]:
-    pattern = re.compile(rf"{form.time}(?:_(\w+))?")
-    matches = [match for match in map(pattern.fullmatch, names) if match]
-    if len(matches) != 1:
-        problem = (
-            f"there are {len(matches)} columns {form.time!r}"
-            if matches
-            else (f"there is no column {form.time!r}")
-        )
-        raise SpecError(problem, hint=f"a header such as {form.example}")
-    unit = matches[0].group(1) or ""
-    if unit not in UNITS:
-        problem = f"the unit of column {matches[0].group()!r} is " + (
-            f"unknown: {unit}" if unit else "missing"
-        )
-        raise SpecError(problem, hint=", ".join(f"{form.time}_{one}" for one in UNITS))
-    return matches[0].group(), UNITS[unit]
-
-
-def _check_columns(names: Sequence[str], form: RowFormat, time: str) -> None:
+def _check_columns(names: Sequence[str], form: RowFormat, time: str, path: Path) -> None:
     needed = ("model", *(name for name, usual in form.options.items() if usual is None))
-    for name in (*needed, *form.required):
-        if name not in names:
-            raise SpecError(f"there is no column {name!r}", hint=f"a header such as {form.example}")
+    check_columns(names, (*needed, *form.required), path, form.example)
     odd = next((name for name in names if name not in (*form.columns, time)), None)
     if odd is not None:
         hint = nearest(odd, form.columns) or f"known: {', '.join(form.columns)}"
-        raise SpecError(f"a column cannot be {odd!r}", hint=hint)
+        raise SpecError(f"a column cannot be {odd!r}", where=f"{path}:1", hint=hint)
 
 
 def _row(

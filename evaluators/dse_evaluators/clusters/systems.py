@@ -13,7 +13,7 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.devices import Device, device_of
 from dse_evaluators.clusters import fabrics
 from dse_evaluators.clusters.collectives import Collective, CollectiveConstants
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 from dse_evaluators.fits import Fit, fits_in
 from dse_evaluators.readings import look_up_row
 

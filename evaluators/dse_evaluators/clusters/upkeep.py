@@ -10,7 +10,7 @@ from typing import Any
 from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.carbon.grids import grid_kg_per_j
-from dse_evaluators.csv_records import read_rows
+from dse_evaluators.csv_files.csv_records import read_rows
 from dse_evaluators.readings import number
 
 _HOUR_S = 3600.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse.errors import SpecError
+from dse_evaluators.csv_files.csv_rows import CsvRow, check_columns, open_csv, parse_number
 
 SPLITS = ("search", "test")
 
@@ -90,24 +90,18 @@ def read_exit_traces(path: Path) -> dict[str, ExitTrace]:
         SpecError: there is no such file, a column is missing, a value is no number, an entropy is
             negative, a hit is neither 0 nor 1, or a split has no example.
     """
-    if not path.is_file():
-        raise SpecError(f"there is no file {path}", hint=_COLUMNS)
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        rows, names = list(reader), list(reader.fieldnames or ())
-    count = sum(name.startswith("entropy_") for name in names)
+    table = open_csv(path, _COLUMNS)
+    count = sum(name.startswith("entropy_") for name in table.names)
     wanted = [f"{what}_{at}" for what in ("entropy", "hit") for at in range(1, count + 1)]
-    missing = [name for name in ("split", *wanted) if name not in names]
-    if missing or count < _LEAST_EXITS:
-        lost = f"no column {missing[0]!r}" if missing else "fewer than two exits"
-        raise SpecError(f"{path.name} has {lost}", hint=_COLUMNS)
-    numbers = np.array(
-        [_numbers(row, wanted, f"{path.name}, line {at}") for at, row in enumerate(rows, start=2)]
-    )
-    splits = np.array([row["split"] for row in rows])
+    check_columns(table.names, ("split", *wanted), path, _COLUMNS)
+    if count < _LEAST_EXITS:
+        raise SpecError("there are fewer than two exits", where=f"{path}:1", hint=_COLUMNS)
+    rows = list(table.rows)
+    numbers = np.array([_read_numbers(row, wanted) for row in rows])
+    splits = np.array([row.cells["split"] for row in rows])
     for split in SPLITS:
         if not (splits == split).any():
-            raise SpecError(f"{path.name} has no example of the split {split!r}", hint=_COLUMNS)
+            raise SpecError(f"{path} has no example of the split {split!r}", hint=_COLUMNS)
     return {
         split: ExitTrace(
             entropies=numbers[splits == split, :count], hits=numbers[splits == split, count:]
@@ -116,16 +110,9 @@ def read_exit_traces(path: Path) -> dict[str, ExitTrace]:
     }
 
 
-def _numbers(row: dict[str, str], names: list[str], where: str) -> list[float]:
-    found = []
-    for name in names:
-        try:
-            value = float(row[name])
-        except (TypeError, ValueError):
-            value = np.nan
-        if not 0 <= value < np.inf:
-            raise SpecError(f"{where}: {name} is {row[name]!r}", hint="a number from 0")
+def _read_numbers(row: CsvRow, names: list[str]) -> list[float]:
+    found = [parse_number(row, name, 0) for name in names]
+    for name, value in zip(names, found, strict=True):
         if name.startswith("hit_") and value not in (0, 1):
-            raise SpecError(f"{where}: {name} is {row[name]!r}", hint="0 or 1")
-        found.append(value)
+            raise SpecError(f"{name} is {row.cells[name]!r}", where=row.place, hint="0 or 1")
     return found

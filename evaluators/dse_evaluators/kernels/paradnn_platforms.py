@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dse_evaluators.accelerators.devices.devices import figures_from
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dse.resources.environment import Environment
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 
 _FOLDER = Path(__file__).parent
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.errors import SpecError
+from dse_evaluators.csv_files.csv_rows import parse_whole, read_csv_rows
 
 MOVIELENS = "movielens"
 _Ids = NDArray[np.int64]
@@ -130,23 +130,8 @@ def _movielens() -> tuple[_Ids, _Ids]:
 
 
 def _rows(path: Path) -> tuple[_Ids, _Ids]:
-    try:
-        rows = csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines())
-    except (OSError, UnicodeError) as error:
-        hint = f"a CSV file with the columns user and item, or {MOVIELENS}"
-        raise SpecError(f"{path} cannot be read: {error}", hint=hint, part=["trace"]) from error
-    lacking = next((name for name in ("user", "item") if name not in (rows.fieldnames or ())), None)
-    if lacking:
-        hint = "the header user,item"
-        raise SpecError(f"there is no column {lacking!r}", where=f"{path}:1", hint=hint)
-    found: list[tuple[int, int]] = []
-    for row in rows:
-        try:
-            found.append((int(row["user"]), int(row["item"])))
-        except (TypeError, ValueError) as error:
-            where = f"{path}:{rows.line_num}"
-            raise SpecError("user and item are whole numbers", where=where) from error
-    if not found:
-        raise SpecError("there are no rows", where=f"{path}:2", hint="rows of user,item")
+    example = f"user,item, or trace: {MOVIELENS}"
+    rows = read_csv_rows(path, ("user", "item"), example=example, part=["trace"])
+    found = [[parse_whole(row, name, 0) for name in ("user", "item")] for row in rows]
     table = np.array(found, dtype=np.int64)
     return table[:, 0], table[:, 1]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse.errors import SpecError
-from dse_evaluators.csv_records import parse_positive, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_positive, read_csv_rows
 
 PUBLISHED_RATES = Path(__file__).with_name("retrieval_rates.csv")
 """Rates of one V100 and of a CPU with 32 threads, by Lam et al., 2023."""
@@ -31,18 +31,14 @@ def read_rates(path: Path) -> Mapping[tuple[str, str], Floats]:
             number that is not positive.
     """
     found: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
-    try:
-        for row in read_csv_rows(path, _COLUMNS):
-            entries, rate = (parse_positive(row, name) for name in _COLUMNS[2:])
-            known = found[row.cells["device"], row.cells["prf"]]
-            if entries in known:
-                problem = f"{row.place}: a second rate for {entries:g} entries"
-                raise SpecError(problem, hint="one row for a device, a prf and a table size")
-            known[entries] = rate
-        if not found:
-            raise SpecError(f"{path} has no rates", hint="a row each")
-    except SpecError as error:
-        raise SpecError(error.problem, hint=error.hint, part=["rates"]) from error
+    for row in read_csv_rows(path, _COLUMNS, part=["rates"]):
+        entries, rate = (parse_positive(row, name) for name in _COLUMNS[2:])
+        known = found[row.cells["device"], row.cells["prf"]]
+        if entries in known:
+            problem = f"a second rate for {entries:g} entries"
+            hint = "one row for a device, a prf and a table size"
+            raise SpecError(problem, where=row.place, hint=hint)
+        known[entries] = rate
     return {key: np.array(sorted(rows.items())) for key, rows in found.items()}
 
 

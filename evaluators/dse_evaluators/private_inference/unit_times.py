@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from dse.errors import SpecError
+from dse_evaluators.csv_files.csv_rows import CsvRow, parse_positive, read_csv_rows
 from dse_evaluators.private_inference.bfv_parameters import RINGS
 
 OPERATIONS = ("rotation", "addition", "product", "product_ntt", "to_ntt", "from_ntt")
@@ -22,7 +21,10 @@ COLUMNS = ("ring", "data_primes", *(f"{name}_s" for name in OPERATIONS))
 SHIPPED = Path(__file__).with_name("bfv_unit_times.csv")
 """CPU seconds of SEAL 4 by tenseal 0.3.18, on one core of an Intel Xeon, the least of rounds."""
 
-_MEND = "python -m dse_evaluators.private_inference.measure_unit_times times.csv"
+_EXAMPLE = (
+    f"{','.join(COLUMNS)}, which python -m dse_evaluators.private_inference.measure_unit_times "
+    "times.csv writes"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,40 +46,20 @@ def read_unit_times(path: Path) -> UnitTimes:
     Raises:
         SpecError: the file cannot be read, lacks a column, or has an invalid or a repeated row.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as error:
-        raise SpecError(f"{path} cannot be read: {error}", hint=_MEND) from error
-    rows = csv.DictReader(text.splitlines())
-    lacking = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-    if lacking:
-        raise SpecError(f"there is no column {lacking[0]!r}", where=f"{path}:1", hint=_MEND)
     found: dict[tuple[int, int], tuple[float, ...]] = {}
-    for row in rows:
-        where = f"{path}:{rows.line_num}"
-        key, seconds = _row(row, where)
+    for row in read_csv_rows(path, COLUMNS, example=_EXAMPLE):
+        key, seconds = _read_row(row)
         if key in found:
             problem = f"ring {key[0]} with {key[1]} data primes is listed twice"
-            raise SpecError(problem, where=where, hint="keep one of the rows")
+            raise SpecError(problem, where=row.place, hint="keep one of the rows")
         found[key] = seconds
-    if not found:
-        raise SpecError("there are no rows", where=f"{path}:2", hint=_MEND)
     return UnitTimes(label=path.name, seconds=found)
 
 
-def _row(row: Mapping[str, str | None], where: str) -> tuple[tuple[int, int], tuple[float, ...]]:
-    numbers = []
-    for name in COLUMNS:
-        try:
-            value = float(row[name] or "")
-        except ValueError:
-            value = float("nan")
-        if not (isfinite(value) and value > 0):
-            hint = "a number above 0"
-            raise SpecError(f"{name} is {row[name]!r}", where=where, hint=hint)
-        numbers.append(value)
+def _read_row(row: CsvRow) -> tuple[tuple[int, int], tuple[float, ...]]:
+    numbers = [parse_positive(row, name) for name in COLUMNS]
     ring, primes = int(numbers[0]), int(numbers[1])
     if ring not in RINGS or primes != numbers[1]:
-        known = ", ".join(map(str, RINGS))
-        raise SpecError(f"ring is {row['ring']}", where=where, hint=f"one of {known}")
+        hint = f"one of {', '.join(map(str, RINGS))}"
+        raise SpecError(f"ring is {row.cells['ring']}", where=row.place, hint=hint)
     return (ring, primes), tuple(numbers[2:])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
@@ -13,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
+from dse_evaluators.csv_files.csv_rows import check_columns, open_csv
 
 _SHARES = ("class", "model", "k", "pass")
 _COUNTS = ("class", "model", "n", "c")
@@ -143,42 +142,22 @@ def read_pass_file(path: Path) -> tuple[PassCurve, ...]:
         Chen et al.: Evaluating Large Language Models Trained on Code, 2021, section 2.1, for the
         unbiased estimate of pass@k from counts.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        beside = [one.name for one in path.parent.glob("*.csv")]
-        raise SpecError(f"there is no file {path}", hint=nearest(path.name, beside)) from error
-    except (OSError, UnicodeError) as error:
-        raise SpecError(
-            f"{path} cannot be read: {error}", hint=f"a CSV file: {_EXAMPLE}"
-        ) from error
-    table = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    names = [name.strip() for name in table.fieldnames or ()]
-    table.fieldnames = names
-    form = _find_form(names, f"{path}:1")
+    table = open_csv(path, _EXAMPLE)
+    form = _find_form(table.names, path)
     rows: dict[_CurveKey, list[_Row]] = {}
-    for row in _rows_of(table, path):
+    for cells in table.rows:
+        row = _Row(where=cells.place, cells=cells.cells)
         rows.setdefault(row.key, []).append(row)
-    if not rows:
-        raise SpecError("there are no rows", where=f"{path}:2", hint=_EXAMPLE)
     if form is _SHARES:
         _check_temperatures(rows)
     read = _curve_of_shares if form is _SHARES else _curve_of_counts
     return tuple(read(key, some) for key, some in rows.items())
 
 
-def _find_form(names: Sequence[str], where: str) -> Sequence[str]:
-    for mark in (";", "\t"):
-        if len(names) == 1 and mark in names[0]:
-            problem = f"columns are separated by {mark!r}"
-            raise SpecError(problem, where=where, hint="separate them by commas")
+def _find_form(names: Sequence[str], path: Path) -> Sequence[str]:
     form = _SHARES if {"k", "pass"} & set(names) or "c" not in names else _COUNTS
-    lacking = [name for name in form if name not in names]
-    if lacking:
-        strange = [name for name in names if name not in (*form, *_OTHERS)]
-        near = nearest(lacking[0], strange)
-        hint = f"{near}; columns are {_EXAMPLE}" if near else f"columns are {_EXAMPLE}"
-        raise SpecError(f"there is no column {lacking[0]!r}", where=where, hint=hint)
+    check_columns(names, form, path, _EXAMPLE)
+    where = f"{path}:1"
     if {"pass", "c"} <= set(names):
         problem = "there are both shares (pass) and counts (c)"
         raise SpecError(problem, where=where, hint=f"leave one out: columns are {_EXAMPLE}")
@@ -188,15 +167,6 @@ def _find_form(names: Sequence[str], where: str) -> Sequence[str]:
             hint = f"did you mean {meant[0]!r}?"
             raise SpecError(f"the column {name!r} is not read", where=where, hint=hint)
     return form
-
-
-def _rows_of(table: csv.DictReader[str], path: Path) -> Iterator[_Row]:
-    for cells in table:
-        where = f"{path}:{table.line_num}"
-        if None in cells or None in cells.values():
-            problem = "the row has another number of cells than the header"
-            raise SpecError(problem, where=where, hint="check commas")
-        yield _Row(where=where, cells=cells)
 
 
 def _check_temperatures(rows: Mapping[_CurveKey, Sequence[_Row]]) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
 
 from dse.core.values import Floats
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
+from dse_evaluators.csv_files.csv_rows import parse_number, read_csv_rows
 
 _COLUMNS = ("recipe", "compute", "reward")
 _LEAST_POINTS = 6
@@ -134,40 +132,11 @@ def read_runs_of_recipes(path: Path) -> tuple[RewardRun, ...]:
     Raises:
         SpecError: the file cannot be read, lacks a column, or a cell is invalid; with the line.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        beside = [one.name for one in path.parent.glob("*.csv")]
-        raise SpecError(f"there is no file {path}", hint=nearest(path.name, beside)) from error
-    except (OSError, UnicodeError) as error:
-        raise SpecError(f"{path} cannot be read: {error}", hint=",".join(_COLUMNS)) from error
-    table = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    names = list(table.fieldnames or ())
-    for name in _COLUMNS:
-        if name not in names:
-            hint = nearest(name, names) or f"columns are {','.join(_COLUMNS)}"
-            raise SpecError(f"there is no column {name!r}", where=f"{path}:1", hint=hint)
     points: dict[str, list[tuple[float, float, str]]] = {}
-    for row in table:
-        where = f"{path}:{table.line_num}"
-        recipe, compute, reward = _read_point(row, where)
-        points.setdefault(recipe, []).append((compute, reward, where))
-    if not points:
-        raise SpecError("there are no rows", where=f"{path}:2", hint=",".join(_COLUMNS))
+    for row in read_csv_rows(path, _COLUMNS):
+        compute, reward = parse_number(row, "compute", 0), parse_number(row, "reward")
+        points.setdefault(row.cells["recipe"], []).append((compute, reward, row.place))
     return tuple(_sort_points(recipe, some) for recipe, some in points.items())
-
-
-def _read_point(row: Mapping[str, str], where: str) -> tuple[str, float, float]:
-    """Return the recipe, the compute and the reward of a row."""
-    if None in row or None in row.values():
-        problem = "the row has another number of cells than the header"
-        raise SpecError(problem, where=where, hint="check commas")
-    if not row["recipe"].strip():
-        raise SpecError("recipe is empty", where=where, hint="fill the cell")
-    compute = _read_number("compute", row["compute"], where)
-    if compute < 0:
-        raise SpecError(f"compute is {compute:g}", where=where, hint="0 before training")
-    return row["recipe"], compute, _read_number("reward", row["reward"], where)
 
 
 def _sort_points(recipe: str, points: Sequence[tuple[float, float, str]]) -> RewardRun:
@@ -184,13 +153,3 @@ def _sort_points(recipe: str, points: Sequence[tuple[float, float, str]]) -> Rew
         where=points[0][2],
         start=before[0][1] if before else None,
     )
-
-
-def _read_number(name: str, text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise SpecError(f"{name} is {text!r}, which is no number", where=where) from error
-    if not isfinite(value):
-        raise SpecError(f"{name} is {text}, which is not finite", where=where)
-    return value

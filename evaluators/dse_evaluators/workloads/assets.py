@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dse.errors import PluginError, nearest
 from dse.resources.asset import Asset
-from dse_evaluators.csv_records import read_records
+from dse_evaluators.csv_files.csv_records import read_records
 
 ASSETS: Mapping[str, Asset] = read_records(Path(__file__).with_name("assets.csv"), Asset)
 """Rows of ``assets.csv``, by name.

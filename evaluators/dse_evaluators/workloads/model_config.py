@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_records import read_records
+from dse_evaluators.csv_files.csv_records import read_records
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _MOST_BYTES = 1 << 20

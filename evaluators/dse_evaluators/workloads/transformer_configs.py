@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from dse_evaluators.csv_records import read_records
+from dse_evaluators.csv_files.csv_records import read_records
 
 STATE_KINDS = ("mamba2", "gated-delta")
 """Layers with a recurrent state instead of a KV cache: state-space (Mamba-2) and gated DeltaNet."""

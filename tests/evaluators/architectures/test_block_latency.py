@@ -49,7 +49,7 @@ def test_a_block_of_your_own_table_needs_no_module(tmp_path):
 def test_a_cell_of_a_table_that_is_no_time_is_reported_with_its_line(tmp_path):
     table = tmp_path / "mine.csv"
     table.write_text("block,latency\nstem,0.001\nhead,fast\n")
-    with pytest.raises(SpecError, match=r"mine\.csv:3: 'fast'"):
+    with pytest.raises(SpecError, match=r"mine\.csv:3: latency is 'fast'"):
         BlockLatency(blocks=["stem"], table=str(table))
 
 

@@ -88,8 +88,8 @@ def test_an_example_stops_at_its_prediction_at_the_latest(tmp_path):
     [
         ("split,entropy_1,hit_1\nsearch,1,1\n", "fewer than two exits"),
         (HEADER.replace(",hit_3", "") + ROWS, "no column 'hit_3'"),
-        (HEADER + ROWS.replace("0.6,0.5", "nan,0.5"), r"line 3: entropy_1 is 'nan'"),
-        (HEADER + ROWS.replace("0,0,1", "0,2,1"), r"line 3: hit_2 is '2'"),
+        (HEADER + ROWS.replace("0.6,0.5", "nan,0.5"), r"csv:3: entropy_1 is 'nan'"),
+        (HEADER + ROWS.replace("0,0,1", "0,2,1"), r"csv:3: hit_2 is '2'"),
         (HEADER + ROWS.replace("test", "search"), "no example of the split 'test'"),
     ],
 )

@@ -239,7 +239,7 @@ def test_a_file_that_is_no_json_is_refused_with_its_line(tmp_path):
     ("text", "message"),
     [
         ("operation,unit\na,x\n", "no column 'latency'"),
-        ("operation,unit,latency\n", "has no rows"),
+        ("operation,unit,latency\n", "there are no rows"),
         ("operation,unit,latency\na,x,1\na,x,1\n", "two operations 'a'"),
         ("operation,unit,latency\na,x,-1\n", "latency '-1' is no number"),
         ("operation,unit,latency,after\na,x,1,b\n", "no operation 'b'"),

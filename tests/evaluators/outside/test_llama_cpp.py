@@ -103,7 +103,7 @@ def test_a_bad_option_is_one_clear_error(options, words):
 def test_a_bad_row_of_a_traffic_file_is_named_with_its_line(tmp_path):
     file = tmp_path / "lengths.csv"
     file.write_text("prompt_tokens,output_tokens\n8,4\n8,many\n")
-    with pytest.raises(PluginError, match=r"lengths.csv:3: output_tokens is 'many'"):
+    with pytest.raises(SpecError, match=r"lengths.csv:3: output_tokens is 'many'"):
         LlamaCpp(traffic={"file": str(file)})
     file.write_text("prompt_tokens,output_tokens\n8,4\n16,2\n")
     assert LlamaCpp(traffic={"file": str(file)})._traffic.longest == 18

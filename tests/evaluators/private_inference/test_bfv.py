@@ -102,7 +102,7 @@ def test_plaintext_modulus_that_does_not_fit_is_a_reason():
         ({"shape": {**SMALL, "groups": 4}}, "4 groups do not divide"),
         ({"shape": SMALL, "layer": "conv1"}, "shape stands beside"),
         ({"shape": SMALL, "security": 100}, "security is 100"),
-        ({"shape": SMALL, "times": "absent.csv"}, "absent.csv cannot be read"),
+        ({"shape": SMALL, "times": "absent.csv"}, "there is no file absent.csv"),
     ],
 )
 def test_wrong_options_are_refused(options, problem):

@@ -69,7 +69,7 @@ def test_published_rates_of_a_gpu_are_17_to_22_times_those_of_a_cpu(tmp_path):
 def test_row_that_is_no_number_is_named_by_its_line(tmp_path):
     file = tmp_path / "trace.csv"
     file.write_text("user,item\n1,2\n1,x\n")
-    with pytest.raises(SpecError, match="whole numbers") as caught:
+    with pytest.raises(SpecError, match="item is 'x'") as caught:
         PrivateRetrieval(trace=str(file)).evaluate(Batch.of([{"bins": 1}]))
     assert caught.value.where == f"{file}:3"
 
@@ -104,7 +104,7 @@ def test_rates_of_the_user_replace_the_published_ones(tmp_path):
             "rates.csv:2: rate_per_s is 'fast'",
         ),
         ("device,prf,entries,rate_per_s\np,a,9,1\np,a,9,2\n", "rates.csv:3: a second rate"),
-        ("device,prf,entries,rate_per_s\n", "rates.csv has no rates"),
+        ("device,prf,entries,rate_per_s\n", "rates.csv:2: there are no rows"),
     ],
 )
 def test_rates_that_cannot_be_read_are_named_by_their_line(tmp_path, text, problem):

@@ -42,9 +42,12 @@ def test_the_probability_to_end_better_falls_with_what_must_be_beaten():
     ("text", "message"),
     [
         ("run,epoch,loss\na,1,0.5\n", "curves.csv:1: there is no column 'accuracy'"),
-        ("run,epoch,accuracy\na,1,0.5\na,2,1.5\n", "curves.csv:3: accuracy is 1.5"),
+        ("run,epoch,accuracy\na,1,0.5\na,2,1.5\n", "curves.csv:3: accuracy is '1.5'"),
         ("run,epoch,accuracy\na,1,0.5\na,1,0.6\n", "curves.csv:3: run a has epoch 1 twice"),
-        ("run,epoch,accuracy\na,1,0.5\na,two,0.6\n", "curves.csv:3: epoch is 'two', no number"),
+        (
+            "run,epoch,accuracy\na,1,0.5\na,two,0.6\n",
+            "curves.csv:3: epoch is 'two', which is no finite number",
+        ),
         ("run,epoch,accuracy\na,1,0.5\na,2,0.6\nb,1,0.4\n", "run b has 1 of the epochs"),
     ],
 )

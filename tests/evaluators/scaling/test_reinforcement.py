@@ -86,13 +86,13 @@ def test_a_curve_that_is_stated_has_no_extrapolation_error():
 @pytest.mark.parametrize(
     ("rows", "line", "problem"),
     [
-        (["r,-1,0.3"], 2, "compute is -1"),
+        (["r,-1,0.3"], 2, "compute is '-1'"),
         (["r,0,0.3", "r,0,0.3"], 3, "two rewards before training"),
-        (["r,1,0.3", "r,2,much"], 3, "no number"),
-        (["r,1,inf"], 2, "not finite"),
-        (["r,1,"], 2, "no number"),
+        (["r,1,0.3", "r,2,much"], 3, "no finite number"),
+        (["r,1,inf"], 2, "no finite number"),
+        (["r,1,"], 2, "'reward' is blank"),
         (["r,1"], 2, "number of cells"),
-        ([",1,0.3"], 2, "recipe is empty"),
+        ([",1,0.3"], 2, "'recipe' is blank"),
         (["r,1,0.3", "r,2,0.4"], 2, "points to fit"),
         ([], 2, "no rows"),
     ],

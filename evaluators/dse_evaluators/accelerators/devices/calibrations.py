@@ -14,7 +14,7 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import RooflineConstants
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 
 COLUMNS = (
     *("device", "format", "framework", "version", "points"),

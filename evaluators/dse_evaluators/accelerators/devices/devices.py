@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 from dse_evaluators.readings import look_up_row
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")

@@ -11,7 +11,7 @@ import numpy as np
 
 from dse.core.values import Ints
 from dse.protocols import ErrorOrigin, ModelError
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 
 UNKNOWN = ModelError("data sheet only", group="no measurement of this metric")
 

@@ -13,7 +13,7 @@ from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.csv_records import read_rows
+from dse_evaluators.csv_files.csv_records import read_rows
 
 IDLE_SHARE = 0.3
 """Idle power as a share of the power limit, for devices without a sourced figure.

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
@@ -18,8 +14,14 @@ from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.profiler_trace import is_trace, read_traced_gemms
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline_fit import PRIOR, MeasuredGemms
-
-UNITS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+from dse_evaluators.csv_files.csv_rows import (
+    CsvRow,
+    check_columns,
+    find_time_column,
+    open_csv,
+    parse_positive,
+    parse_whole,
+)
 
 EXAMPLE = "m,n,k,dtype,time_us"
 
@@ -40,7 +42,6 @@ FASTEST = 1.5
 SLOWEST = 100.0
 """Largest median ratio of times to the data sheet's roofline or the time of a launch."""
 
-_TIME = re.compile(r"(time|latency|duration)(?:[ _]?[\[(]?([a-zµμ]+)[\])]?)?", re.IGNORECASE)
 _MOST_SIZE = 2**31
 
 
@@ -74,37 +75,28 @@ def read_measured_gemms(path: Path, device: Device) -> list[MeasuredGemms]:
             is_traced = is_trace(binary.read(64))
         if is_traced:
             return _read_trace(path, device)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _read(file, path, device)
-    except FileNotFoundError as error:
-        raise SpecError(f"there is no file {path}", hint=f"a CSV file of {EXAMPLE}") from error
-    except (OSError, UnicodeError, csv.Error) as error:
-        problem = f"{path} cannot be read as CSV: {error}"
-        raise SpecError(problem, hint=f"text with a header such as {EXAMPLE}") from error
+    except OSError:
+        pass  # the reader of CSV says why
+    return _read_table(path, device)
 
 
-def _read(file: TextIO, path: Path, device: Device) -> list[MeasuredGemms]:
-    rows = csv.DictReader(file, skipinitialspace=True)
-    names = list(rows.fieldnames or ())
-    try:
-        columns = _columns(names)
-    except SpecError as error:
-        raise error.at(f"{path}:1") from error
+def _read_table(path: Path, device: Device) -> list[MeasuredGemms]:
+    table = open_csv(path, EXAMPLE)
+    columns = _find_columns(table.names, path)
     groups = defaultdict[tuple[str, str, str], list[tuple[float, ...]]](list)
     models = defaultdict[tuple[str, str, str], list[str]](list)
-    devices = dict[str, int]()
-    for row in rows:
+    devices = dict[str, str]()
+    for row in table.rows:
         try:
             point = _point(row, columns, device)
+            number_format = _format(row.cells[columns.dtype])
         except SpecError as error:
-            raise error.at(f"{path}:{rows.line_num}") from error
-        devices.setdefault(row.get("device") or "", rows.line_num)
-        key = (_format(row[columns.dtype]), row.get("framework") or "", row.get("version") or "")
+            raise error.at(row.place) from error
+        devices.setdefault(row.cells.get("device", ""), row.place)
+        key = (number_format, row.cells.get("framework", ""), row.cells.get("version", ""))
         groups[key].append(point)
-        models[key].append(row.get("model") or "")
-    if not groups:
-        raise SpecError("there are no rows", where=f"{path}:2", hint=f"rows of {EXAMPLE}")
-    _check_one_device(devices, path)
+        models[key].append(row.cells.get("model", ""))
+    _check_one_device(devices)
     found = [_group(device, key, groups[key], models[key]) for key in sorted(groups)]
     _check_unit(found, columns.time, f"{path}:1")
     return found
@@ -138,8 +130,8 @@ def _read_trace(path: Path, device: Device) -> list[MeasuredGemms]:
     return found
 
 
-def _check_one_device(devices: Mapping[str, int], path: Path) -> None:
-    """Check that all rows are of one device; ``devices`` has the first line of each.
+def _check_one_device(devices: Mapping[str, str]) -> None:
+    """Check that all rows are of one device; ``devices`` has the place of the first row of each.
 
     Raises:
         SpecError: there are two devices.
@@ -147,54 +139,30 @@ def _check_one_device(devices: Mapping[str, int], path: Path) -> None:
     if len(devices) > 1:
         first, second = list(devices)[:2]
         problem = f"there are products of {first!r} and of {second!r}"
-        where = f"{path}:{devices[second]}"
-        raise SpecError(problem, where=where, hint="keep the rows of one device")
+        raise SpecError(problem, where=devices[second], hint="keep the rows of one device")
 
 
-def _columns(names: Sequence[str]) -> _Columns:
+def _find_columns(names: Sequence[str], path: Path) -> _Columns:
     """Return the columns of the format and of the time.
 
     Raises:
         SpecError: a column is missing, or the time has no unit or stands twice.
     """
-    for name in ("m", "n", "k"):
-        if name not in names:
-            raise SpecError(f"there is no column {name!r}", hint=f"a header such as {EXAMPLE}")
-    dtype = next((name for name in ("dtype", "format") if name in names), "")
-    if not dtype:
-        raise SpecError("there is no column 'dtype'", hint=f"a header such as {EXAMPLE}")
-    times = [name for name in names if _TIME.fullmatch(name)]
-    if len(times) != 1:
-        problem = f"there are two times: {', '.join(times)}" if times else "there is no time"
-        raise SpecError(problem, hint="one column with its unit, such as time_us or latency_ms")
-    match = _TIME.fullmatch(times[0])
-    unit = (match.group(2) if match else "") or ""
-    if unit not in UNITS:
-        problem = f"the unit of column {times[0]!r} is " + (
-            f"unknown: {unit}" if unit else "missing"
-        )
-        raise SpecError(problem, hint="time_s, time_ms, time_us or time_ns")
-    return _Columns(dtype, times[0], UNITS[unit])
+    dtype = next((name for name in ("dtype", "format") if name in names), "dtype")
+    check_columns(names, ("m", "n", "k", dtype), path, EXAMPLE)
+    return _Columns(dtype, *find_time_column(names, path))
 
 
-def _point(row: Mapping[str, str], columns: _Columns, device: Device) -> tuple[float, ...]:
+def _point(row: CsvRow, columns: _Columns, device: Device) -> tuple[float, ...]:
     """Return m, n, k and the seconds of a row.
 
     Raises:
-        SpecError: a cell is missing or invalid, or the product is faster than the device.
+        SpecError: a cell is invalid, or the product is faster than the device.
     """
-    if None in row or None in row.values():
-        raise SpecError("the row has another number of cells than the header", hint="check commas")
-    m, n, k = (_size(name, row[name]) for name in ("m", "n", "k"))
-    number_format = _format(row[columns.dtype])
-    text = row[columns.time]
-    try:
-        seconds = float(text) * columns.seconds
-    except ValueError:
-        seconds = float("nan")
-    if not (isfinite(seconds) and seconds > 0):
-        raise SpecError(f"{columns.time} is {text!r}", hint="a number above 0")
-    _check_rate(device, number_format, (m, n, k), seconds, f"{text} ({columns.time})")
+    m, n, k = (parse_whole(row, name, 1, _MOST_SIZE) for name in ("m", "n", "k"))
+    seconds = parse_positive(row, columns.time) * columns.seconds
+    shown = f"{row.cells[columns.time]} ({columns.time})"
+    _check_rate(device, _format(row.cells[columns.dtype]), (m, n, k), seconds, shown)
     return m, n, k, seconds
 
 
@@ -224,16 +192,6 @@ def _check_rate(
             f"{number_format} rate of {device.name}"
         )
         raise SpecError(problem, hint="check the unit of the time, and the device")
-
-
-def _size(name: str, text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if not 1 <= value <= _MOST_SIZE:
-        raise SpecError(f"{name} is {text!r}", hint="a whole number from 1")
-    return value
 
 
 def _format(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.clusters.simulator.traffic import trace as read_trace
-from dse_evaluators.csv_records import read_rows
+from dse_evaluators.csv_files.csv_records import read_rows
 
 _FOLDER = Path(__file__).with_name("requests")
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_records import read_rows
+from dse_evaluators.csv_files.csv_records import read_rows
 
 Indices = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.clusters.messages.message_machine import FittedMachine
 from dse_evaluators.clusters.messages.message_methods import message_times
-from dse_evaluators.csv_records import read_rows
+from dse_evaluators.csv_files.csv_records import read_rows
 
 TABLE = Path(__file__).with_name("message_times.csv")
 _NAMES = ("launch", "sector_time", "block_time", "host_link", "host_latency")

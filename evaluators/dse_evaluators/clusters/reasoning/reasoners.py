@@ -15,7 +15,7 @@ from scipy.special import gammaln, ndtr
 from dse.core.values import Floats
 from dse_evaluators.clusters.reasoning.query_cost import Query, SparseAttention
 from dse_evaluators.clusters.training.device_memory import block_weights
-from dse_evaluators.csv_records import read_records
+from dse_evaluators.csv_files.csv_records import read_records
 from dse_evaluators.workloads.transformer_configs import PLAIN_TRANSFORMERS, Transformer
 
 _WIDTH = 0.55

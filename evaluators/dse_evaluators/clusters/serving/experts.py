@@ -7,6 +7,7 @@ import numpy as np
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.roofline import KernelWork
 from dse_evaluators.clusters.serving.engine import Engine
+from dse_evaluators.clusters.serving.expert_popularity import busiest_of_groups
 from dse_evaluators.clusters.serving.fabric import ServingFabric
 from dse_evaluators.clusters.serving.mixers import StepTokens
 from dse_evaluators.clusters.serving.share import WORD, ModelSharding
@@ -40,6 +41,15 @@ def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
     return model.experts * (1.0 - np.power(1.0 - share, tokens))
 
 
+def _count_read_experts(share: ModelSharding, tokens: Floats) -> Floats:
+    """Return the experts that the busiest group reads, times the number of groups, (n,)."""
+    if share.model.experts <= 1 or share.popularity == 0:
+        return share.busiest * count_touched_experts(share.model, tokens)
+    read = 1.0 - np.power(1.0 - share.chances, tokens[..., None])  # (n, E)
+    busiest = np.maximum(share.imbalance, busiest_of_groups(read, share.expert_groups))
+    return np.asarray(np.minimum(busiest, share.expert_groups) * read.sum(axis=-1))
+
+
 def engine_of(model: Transformer, engine: Engine) -> Engine:
     """Return the roofline model of a layer's routed or dense feed-forward GEMMs."""
     return engine.routed if model.experts > 1 else engine
@@ -67,7 +77,7 @@ def products(share: ModelSharding, tokens: Floats, engine: Engine) -> tuple[Kern
     everyone = tokens * share.groups
     rows = share.busiest * everyone * count_chosen_experts(model) / share.expert_groups
     held = model.experts + share.redundant
-    touched = np.minimum(share.busiest * count_touched_experts(model, everyone), held)
+    touched = np.minimum(_count_read_experts(share, everyone), held)
     copies = touched / share.expert_groups
     hidden = np.full_like(rows, model.hidden)
     inner = model.ffn / share.expert_devices

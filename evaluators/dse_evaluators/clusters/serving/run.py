@@ -75,6 +75,8 @@ class ServingScenario:
     upkeep: Upkeep
     in_step: bool = False
     """Whether the sequences of a copy start and end together, where prefill has its own steps."""
+    popularity: float = 0.0
+    """Exponent of the power law of the experts' popularity; 0: all are equally popular."""
 
     @property
     def room(self) -> float:
@@ -155,6 +157,7 @@ class ServingScenario:
                 stages=pool.pp,
                 imbalance=plan.imbalance,
                 redundant=extra,
+                popularity=self.popularity,
             )
             for model, pool, extra in (
                 (self.model, plan.decode, plan.redundant_experts),

@@ -131,6 +131,9 @@ class Serving(
             of the input.
         redundant_experts: second copies of experts of a layer, in place of the input; the imbalance
             that remains with them is ``imbalance``.
+        popularity: exponent of the power law by which the experts' popularity differs, such as
+            1.01; with 0 all are equally popular. Fewer experts are then read in a step, and the
+            busiest of the ``ep`` groups, which hold experts at random, receives more tokens.
         transfer_bandwidth: rate at which a device sends or receives the KV cache of a prompt that
             another replica computed [B/s], or with a unit; by default that of its links.
         price_per_hour: US dollars per device and hour, or a mapping by system or device; by default
@@ -183,6 +186,7 @@ class Serving(
     acceptance: float = 0.7
     imbalance: float | None = None
     redundant_experts: int | None = None
+    popularity: float = 0.0
     transfer_bandwidth: float | str | None = None
     price_per_hour: float | Mapping[str, float] | None = None
     grid: str | None = "usa"
@@ -198,8 +202,9 @@ class Serving(
             number(low, high, whole=True)(name, getattr(self, name))
         for name in ("memory_share", "acceptance"):
             number(0, 1)(name, getattr(self, name))
-        for name in ("imbalance", "redundant_experts"):
-            if getattr(self, name) is not None and transformer_of(self.model).experts <= 1:
+        number(0, 3)("popularity", self.popularity)
+        for name in ("imbalance", "redundant_experts", "popularity"):
+            if getattr(self, name) and transformer_of(self.model).experts <= 1:
                 raise SpecError(f"{name} of a model without experts", hint=f"leave {name} out")
         self._fleet = Fleet(
             services={
@@ -297,6 +302,7 @@ class Serving(
             memory_share=self.memory_share,
             waiting=self.waiting,
             in_step=self.equal_lengths,
+            popularity=float(self.popularity),
             transfer_bytes_per_s=None
             if self.transfer_bandwidth is None
             else amount("transfer_bandwidth", self.transfer_bandwidth, "B/s", least=1.0),

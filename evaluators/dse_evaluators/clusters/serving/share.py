@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dse.core.values import Floats
+from dse_evaluators.clusters.serving.expert_popularity import (
+    busiest_of_groups,
+    selection_chances,
+)
 from dse_evaluators.workloads.parameter_count import cached_elements, index_bytes
 from dse_evaluators.workloads.transformer_configs import Transformer, layer_kinds
 
@@ -33,6 +37,8 @@ class ModelSharding:
     """Tokens of the expert group with most tokens, over the mean of the groups."""
     redundant: Floats | float = 0.0
     """Second copies of experts of a layer, which the expert groups hold besides the first."""
+    popularity: float = 0.0
+    """Exponent of the power law of the experts' popularity; 0: all are equally popular."""
 
     @property
     def kinds(self) -> tuple[ModelSharding, ...]:
@@ -55,7 +61,16 @@ class ModelSharding:
 
         The ratio is 1 where one group holds all experts.
         """
-        return np.minimum(self.imbalance, self.expert_groups)
+        imbalance = self.imbalance
+        if self.popularity > 0:
+            imbalance = np.maximum(imbalance, busiest_of_groups(self.chances, self.expert_groups))
+        return np.minimum(imbalance, self.expert_groups)
+
+    @property
+    def chances(self) -> Floats:
+        """Probability that a token selects each routed expert of a layer, (E,)."""
+        model = self.model
+        return selection_chances(model.experts, model.active_experts, self.popularity)
 
     @property
     def stage_layers(self) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse.errors import SpecError
-from dse_evaluators.csv_records import CsvRow, parse_number, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import CsvRow, parse_number, read_csv_rows
 
 _COLUMNS = ("arrival", "prompt", "answer")
 
@@ -74,8 +74,6 @@ def trace(path: Path, most: int) -> RequestTrace:
             has a token count out of range, or is not sorted by arrival.
     """
     rows = [_read_request(row) for row in islice(read_csv_rows(path, _COLUMNS), most)]
-    if not rows:
-        raise SpecError(f"{path} has no requests", hint=f"columns {', '.join(_COLUMNS)}")
     arrival, prompt, answer = np.array([row.numbers for row in rows]).T
     late = np.flatnonzero(np.diff(arrival) < 0)
     if late.size:

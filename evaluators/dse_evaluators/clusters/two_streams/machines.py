@@ -13,7 +13,7 @@ from dse.core.batch import Batch
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.devices.devices import device_of, figures_from
 from dse_evaluators.clusters.upkeep import Upkeep
-from dse_evaluators.csv_records import read_rows, record_of
+from dse_evaluators.csv_files.csv_records import read_rows, record_of
 
 Collective = Literal["all2all", "allreduce", "allgather", "reducescatter"]
 

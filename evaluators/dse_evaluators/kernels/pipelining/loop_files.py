@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dse.errors import SpecError, nearest
+from dse_evaluators.csv_files.csv_records import read_rows
+from dse_evaluators.csv_files.csv_rows import CsvRow, read_csv_rows
 from dse_evaluators.kernels.pipelining.loop_graph import Dependence, LoopGraph, LoopOperation
 from dse_evaluators.kernels.pipelining.triton_graph import read_triton_graph
 
@@ -18,8 +19,7 @@ _LONGEST = 100_000
 
 def shipped_loops() -> tuple[str, ...]:
     """Return the names of the loops of the table that comes with the evaluator."""
-    with _TABLE.open(encoding="utf-8", newline="") as file:
-        return tuple(dict.fromkeys(row["loop"] for row in csv.DictReader(file)))
+    return tuple(dict.fromkeys(row["loop"] for row in read_rows(_TABLE)))
 
 
 def load_loop(value: str) -> LoopGraph:
@@ -35,42 +35,31 @@ def load_loop(value: str) -> LoopGraph:
     """
     known = shipped_loops()
     if value in known:
-        return _graph([row for row in _rows(_TABLE) if row[1]["loop"] == value], _TABLE)
+        return _graph([row for row in _read_rows(_TABLE) if row.cells["loop"] == value], _TABLE)
     if value.endswith(".json"):
         return read_triton_graph(Path(value))
     if not value.endswith(".csv"):
         hint = f"{nearest(value, known)}; a loop of yours is a CSV file, such as loop: ./loop.csv"
         raise SpecError(f"there is no loop {value!r}", hint=hint, part=["loop"])
-    return _graph(_rows(Path(value)), Path(value))
+    return _graph(_read_rows(Path(value)), Path(value))
 
 
-def _rows(path: Path) -> list[tuple[int, Mapping[str, str]]]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            rows = [(reader.line_num, row) for row in reader]
-            columns = reader.fieldnames or ()
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SpecError(f"{path} cannot be read: {error}", part=["loop"]) from error
-    missing = [one for one in _REQUIRED if one not in columns]
-    if missing or not rows:
-        lack = f"column {missing[0]!r}" if missing else "rows"
-        hint = f"columns: {', '.join((*_REQUIRED, *_NUMBERS[1:], 'after'))}"
-        raise SpecError(f"{path} has no {lack}", hint=hint, part=["loop"])
-    return [(line, {k: (v or "").strip() for k, v in row.items() if k}) for line, row in rows]
+def _read_rows(path: Path) -> list[CsvRow]:
+    example = ",".join((*_REQUIRED, *_NUMBERS[1:], "after"))
+    return list(read_csv_rows(path, _REQUIRED, example=example, part=["loop"]))
 
 
-def _graph(rows: Sequence[tuple[int, Mapping[str, str]]], path: Path) -> LoopGraph:
-    operations = [_operation(row, f"{path}:{line}") for line, row in rows]
+def _graph(rows: Sequence[CsvRow], path: Path) -> LoopGraph:
+    operations = [_operation(row.cells, row.place) for row in rows]
     places: dict[str, int] = {}
-    for place, (one, (line, _)) in enumerate(zip(operations, rows, strict=True)):
+    for place, (one, row) in enumerate(zip(operations, rows, strict=True)):
         if one.name in places:
-            raise SpecError(f"there are two operations {one.name!r}", where=f"{path}:{line}")
+            raise SpecError(f"there are two operations {one.name!r}", where=row.place)
         places[one.name] = place
     dependences = [
-        _dependence(word, place, places, f"{path}:{line}")
-        for place, (line, row) in enumerate(rows)
-        for word in row.get("after", "").split()
+        _dependence(word, place, places, row.place)
+        for place, row in enumerate(rows)
+        for word in row.cells.get("after", "").split()
     ]
     graph = LoopGraph(operations=tuple(operations), dependences=tuple(dependences))
     if not graph.allows(_LONGEST * len(rows)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dse.errors import PluginError, nearest
+from dse_evaluators.csv_files.csv_rows import parse_whole, read_csv_rows
 
 _COLUMNS = ("prompt_tokens", "output_tokens")
 _DEFAULTS: Mapping[str, Any] = {
@@ -99,27 +99,13 @@ def _read_lengths(path: Path) -> list[tuple[int, int]]:
     """Return the lengths in a CSV file.
 
     Raises:
-        PluginError: the file is missing, or a row is invalid; the error has its line.
+        SpecError: the file is missing, or a row is invalid; the error has its line.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file)
-            missing = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
-            if missing:
-                problem = f"{path}:1 has no column {missing[0]!r}"
-                raise PluginError(problem, hint=f"its header is {','.join(_COLUMNS)}")
-            found = [
-                (
-                    _whole(f"{path}:{rows.line_num}: prompt_tokens", row["prompt_tokens"], 1),
-                    _whole(f"{path}:{rows.line_num}: output_tokens", row["output_tokens"], 1),
-                )
-                for row in rows
-            ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise PluginError(f"the traffic file {path} cannot be read: {error}") from error
-    if not found:
-        raise PluginError(f"{path} has no requests", hint="write one row per request")
-    return found
+    prompt, output = _COLUMNS
+    return [
+        (parse_whole(row, prompt, 1), parse_whole(row, output, 1))
+        for row in read_csv_rows(path, _COLUMNS)
+    ]
 
 
 def _ends(name: str, given: Any) -> tuple[int, int]:

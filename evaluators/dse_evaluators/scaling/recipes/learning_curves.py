@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from dse.core.values import Floats, Ints
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
+from dse_evaluators.csv_files.csv_rows import parse_number, parse_whole, read_csv_rows
 
 _LEAST = 2
 """Runs and epochs of a file."""
@@ -57,45 +57,14 @@ def _read_runs(path: Path, metric: str) -> Mapping[str, Mapping[int, float]]:
     Raises:
         SpecError: as in :func:`read_curves`.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        hint = f"a CSV file with the columns run, epoch, {metric}"
-        raise SpecError(f"{path} cannot be read: {error}", hint=hint) from error
-    lines = csv.DictReader(text.splitlines())
-    names = lines.fieldnames or ()
-    for name in ("run", "epoch", metric):
-        if name not in names:
-            hint = nearest(name, names) or "a row for each run and epoch"
-            raise SpecError(f"{path}:1: there is no column {name!r}", hint=hint)
     runs = defaultdict[str, dict[int, float]](dict)
-    for row in lines:
-        place, run = f"{path}:{lines.line_num}", row["run"]
-        epoch = _read_number(row["epoch"], "epoch", place, 1, _MOST_EPOCHS)
+    for row in read_csv_rows(path, ("run", "epoch", metric)):
+        run, epoch = row.cells["run"], parse_whole(row, "epoch", 1, _MOST_EPOCHS)
         if epoch in runs[run]:
-            problem = f"{place}: run {run} has epoch {epoch:g} twice"
-            raise SpecError(problem, hint="a row for each run and epoch")
-        if not epoch.is_integer():
-            raise SpecError(f"{place}: epoch is {epoch:g}", hint="whole numbers from 1")
-        runs[run][int(epoch)] = _read_number(row[metric], metric, place, 0, 1)
+            problem = f"run {run} has epoch {epoch} twice"
+            raise SpecError(problem, where=row.place, hint="a row for each run and epoch")
+        runs[run][epoch] = parse_number(row, metric, 0, 1)
     return runs
-
-
-def _read_number(text: str | None, name: str, place: str, low: float, high: float) -> float:
-    """Return a number in a range.
-
-    Raises:
-        SpecError: the text is none.
-    """
-    try:
-        value = float(text or "")
-    except ValueError as error:
-        problem = f"{place}: {name} is {text!r}, no number"
-        raise SpecError(problem, hint="a number in each cell") from error
-    if not low <= value <= high:
-        hint = "an accuracy, or another value divided by its largest" if high == 1 else ""
-        raise SpecError(f"{place}: {name} is {text}, not from {low:g} to {high:g}", hint=hint)
-    return value
 
 
 def predict_better(curves: LearningCurves, steps: Ints) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from dse.core.metric import Metric
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.csv_records import parse_positive, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_positive, read_csv_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.reading_table import Reading, Readings, one_of
 
@@ -130,8 +130,6 @@ def read_times(path: Path) -> TimesToTarget:
         if base_of.setdefault(workload, (base, row.place))[0] != base:
             problem = f"{row.place}: {workload} is a variant of {base or 'none'} here, and of "
             raise SpecError(problem + f"{base_of[workload][0] or 'none'} above", hint="one of both")
-    if not rows:
-        raise SpecError(f"{path}: no rows", hint="a row for each submission and workload")
     workloads = [one for one, (base, _) in base_of.items() if not base]
     variants = [one for one, (base, _) in base_of.items() if base]
     for one in variants:

@@ -16,7 +16,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import InfeasibleError, SpecError
 from dse.units.units import factor
-from dse_evaluators.csv_records import parse_positive, read_csv_rows
+from dse_evaluators.csv_files.csv_rows import parse_positive, read_csv_rows
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.reading_table import Reading, Readings, one_of

@@ -1,4 +1,4 @@
-"""Staircases of measured parts: searched side by side they are what each is alone."""
+"""Conditional fronts of several measured settings in one search equal those of separate searches."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.space import DesignSpace
-from dse.optimizers.bayesian import conditional_fronts as staircases
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian import conditional_fronts
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.testing.known import enumerated
 
 SPACE = DesignSpace(
@@ -47,7 +47,7 @@ def problem():
 
 @pytest.fixture
 def parts():
-    """A design of each measured part, one of them twice."""
+    """A design of each measured setting, one of them twice."""
     chips = [{"rows": 4, "cols": 8, "clock": clock} for clock in (1, 2, 3, 4)]
     formats = ("bf16", "mxfp4", "fp8", "bf16")
     pairs = zip(formats, chips, strict=True)
@@ -55,15 +55,15 @@ def parts():
 
 
 def found(problem, batch):
-    """The staircases of a batch's parts, as their designs and losses."""
-    stairs = ConditionalFronts(problem, MeasuredSplit(problem=problem)).wholes(batch)
-    return [(one.designs.designs(), one.losses.tolist()) for one in stairs]
+    """Return the conditional fronts of a batch's measured settings, as designs and losses."""
+    front_cache = ConditionalFrontCache(problem, MeasuredSplit(problem=problem)).complete_fronts(
+        batch
+    )
+    return [(one.designs.designs(), one.losses.tolist()) for one in front_cache]
 
 
-def test_parts_that_are_searched_side_by_side_have_the_staircase_of_each_alone(
-    problem, parts, monkeypatch
-):
-    monkeypatch.setattr(staircases, "LISTED", 10)
+def test_joint_search_finds_the_conditional_front_of_each_setting(problem, parts, monkeypatch):
+    monkeypatch.setattr(conditional_fronts, "LISTED", 10)
     together = found(problem, parts)
     assert together[:3] == [found(problem, parts.take(np.array([row])))[0] for row in range(3)]
     assert together[3] == together[0]
@@ -71,15 +71,15 @@ def test_parts_that_are_searched_side_by_side_have_the_staircase_of_each_alone(
 
 def test_a_search_finds_the_losses_that_listing_finds(problem, parts, monkeypatch):
     listed = found(problem, parts)
-    monkeypatch.setattr(staircases, "LISTED", 10)
+    monkeypatch.setattr(conditional_fronts, "LISTED", 10)
     searched = found(problem, parts)
     assert min(len(losses) for _, losses in listed) > 3
     for (_, one), (_, other) in zip(listed, searched, strict=True):
         assert np.unique(one, axis=0).tolist() == np.unique(other, axis=0).tolist()
 
 
-def test_a_staircase_depends_on_the_measured_part_alone(problem, parts, monkeypatch):
-    monkeypatch.setattr(staircases, "LISTED", 10)
+def test_a_conditional_front_depends_on_the_measured_setting_alone(problem, parts, monkeypatch):
+    monkeypatch.setattr(conditional_fronts, "LISTED", 10)
     others = SPACE.batch(
         [{"format": one["format"], "rows": 32, "cols": 4, "clock": 6} for one in parts.designs()]
     )
@@ -87,11 +87,13 @@ def test_a_staircase_depends_on_the_measured_part_alone(problem, parts, monkeypa
 
 
 def test_a_guess_depends_on_the_parts_at_hand_and_on_nothing_before(problem, parts, monkeypatch):
-    monkeypatch.setattr(staircases, "LISTED", 10)
-    monkeypatch.setattr(staircases, "_PROBES", 1)  # so that parts are easily taken for equal
-    fresh, used = (ConditionalFronts(problem, MeasuredSplit(problem=problem)) for _ in range(2))
+    monkeypatch.setattr(conditional_fronts, "LISTED", 10)
+    monkeypatch.setattr(
+        conditional_fronts, "_PROBES", 1
+    )  # so that parts are easily taken for equal
+    fresh, used = (ConditionalFrontCache(problem, MeasuredSplit(problem=problem)) for _ in range(2))
     for row in (2, 1, 0):
-        used.guess_fronts(parts.take(np.array([row])))
-    (one, places), (other, same) = fresh.guess_fronts(parts), used.guess_fronts(parts)
+        used.estimate_fronts(parts.take(np.array([row])))
+    (one, places), (other, same) = fresh.estimate_fronts(parts), used.estimate_fronts(parts)
     assert places.tolist() == same.tolist()
     assert [own.losses.tolist() for own in one] == [own.losses.tolist() for own in other]

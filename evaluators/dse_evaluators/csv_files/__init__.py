@@ -1,0 +1,1 @@
+"""Read CSV files: tables that are shipped with their sources, and files that users wrote."""
