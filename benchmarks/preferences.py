@@ -25,9 +25,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from dse.core.pareto import ParetoSet
-from dse.core.preference_belief import NEAR, PreferenceBelief
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
+from dse.core.utility_posterior import NEAR, UtilityPosterior
 from dse.schema.study.plan import plan_of
 from dse.services.studies.recorded_preferences import QUESTIONS, SURE
 
@@ -106,28 +106,28 @@ def _scale(values: np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
 
 
 def converse(
-    belief: PreferenceBelief, utility: np.ndarray, noise: float, rng: np.random.Generator
+    posterior: UtilityPosterior, utility: np.ndarray, noise: float, rng: np.random.Generator
 ) -> Dialogue:
     """Return the course of eight questions to a user who reverses a share of the answers."""
-    losses, asked, stop = [1.0 - utility[belief.favourite]], [], 0
-    sure = belief.confidence >= SURE
+    losses, asked, stop = [1.0 - utility[posterior.favourite]], [], 0
+    sure = posterior.confidence >= SURE
     for _ in range(QUESTIONS):
-        pair = belief.question(asked)
+        pair = posterior.question(asked)
         if pair is not None:
             asked.append(pair)
             gap = utility[pair[0]] - utility[pair[1]]
             turned = rng.random() < noise
             better = "first" if (gap > 0) != turned else "second"
-            belief = belief.answered(*pair, "equal" if abs(gap) < 1e-12 else better)
+            posterior = posterior.answered(*pair, "equal" if abs(gap) < 1e-12 else better)
         stop += not sure and pair is not None
-        sure = sure or belief.confidence >= SURE
-        losses.append(1.0 - utility[belief.favourite])
+        sure = sure or posterior.confidence >= SURE
+        losses.append(1.0 - utility[posterior.favourite])
     return Dialogue(tuple(map(float, losses)), stop)
 
 
 def simulate(losses: np.ndarray, kind: str, noise: float, users: int) -> list[Dialogue]:
     """Return the dialogues with some users of one kind over one front."""
-    prior = PreferenceBelief.of(losses)
+    prior = UtilityPosterior.of(losses)
     told = []
     for user in range(users):
         rng = np.random.default_rng([user, zlib.crc32(kind.encode())])

@@ -20,7 +20,7 @@ from typing import TypedDict, cast
 from dse.api.reproduce import reproduce
 from dse.report.schemas.reproduction import CountsAs
 from dse.report.text.claim_verdicts import count_kinds, summary_line
-from dse.services.studies.claim_evaluation import Judged
+from dse.services.studies.claim_evaluation import ClaimVerdict
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies" / "reproductions"
@@ -84,7 +84,7 @@ def main(words: list[str]) -> None:
     print(write_pages(outcomes))
 
 
-def _outcome(study: str, judged: Judged) -> Outcome:
+def _outcome(study: str, judged: ClaimVerdict) -> Outcome:
     spec = judged.claim.spec
     return {
         "study": study,

@@ -1,4 +1,4 @@
-"""Measurements that a declared sum of parts saves, on studies of one format for each layer.
+"""Measurements that a declared sum of terms saves, on studies of one format for each layer.
 
     python benchmarks/separable.py
     python benchmarks/separable.py --study studies/minilm_mixed_precision.yaml --model minilm
@@ -106,7 +106,7 @@ def codings(case: LayerCase, trials: Sequence[Trial]) -> Iterator[list[Trial]]:
 
 
 def without_parts(case: LayerCase) -> LayerCase:
-    """Return the case without declared parts."""
+    """Return the case without declared terms."""
     sources = {n: replace(one, separable=None) for n, one in case.problem.sources.items()}
     return replace(case, problem=replace(case.problem, sources=sources))
 

@@ -27,8 +27,7 @@ from dse.evaluation.reporting import Watcher, unheard
 from dse.optimizers.random_search import RandomSearch
 from dse.protocols import Storage, Task
 from dse.storage.memory import MemoryStorage
-from dse.study.asking import Clock
-from dse.study.claimed_trials import Lease
+from dse.study.claimed_trials import Clock, Lease
 from dse.study.history import TrialHistory
 from dse.study.loop import Loop
 from dse.study.stopping_bounds import Bounds
@@ -265,7 +264,7 @@ class _Drive:
             self._id = lease.id
             Loop(
                 space=account.problem.space,
-                ledger=TrialHistory(storage, STUDY),
+                history=TrialHistory(storage, STUDY),
                 lease=lease,
                 optimizer=self,
                 by="random",

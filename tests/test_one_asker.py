@@ -14,17 +14,17 @@ from dse.study.lookahead import FIRST, Lookahead
 def check_record(account: Account) -> None:
     """Every trial is finished once or waits, no design is there twice, each ask is replayed."""
     storage = account.storage
-    ledger = TrialHistory(storage, STUDY)
-    ledger.read()
-    finished = [trial.number for trial in ledger.trials if trial.state.finished]
+    history = TrialHistory(storage, STUDY)
+    history.read()
+    finished = [trial.number for trial in history.trials if trial.state.finished]
     assert sorted(storage.finished_order(STUDY)) == finished
-    assert all(trial.worker is None for trial in ledger.open.values())
-    assert len({trial.design for trial in ledger.trials}) == len(ledger.trials)
+    assert all(trial.worker is None for trial in history.open.values())
+    assert len({trial.design for trial in history.trials}) == len(history.trials)
     optimizer = RandomSearch(account.problem)
-    for moment in moments(storage.asks(STUDY), ledger.trials, ledger.finished):
+    for moment in moments(storage.asks(STUDY), history.trials, history.finished):
         ask = moment.ask
         optimizer.tell(moment.news)
-        given = [t.design for t in ledger.trials[ask.first : ask.first + ask.count]]
+        given = [t.design for t in history.trials[ask.first : ask.first + ask.count]]
         assert optimizer.ask(ask.wanted, moment.pending) == given
 
 

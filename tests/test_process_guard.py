@@ -1,4 +1,4 @@
-"""What a warden kills and removes when the process that started it ends."""
+"""What a watchdog kills and removes when the process that started it ends."""
 
 import gc
 import json
@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from dse.system import process_tree
-from dse.system.process_guard import Warden, WardenPool
+from dse.system.process_guard import Watchdog, WatchdogPool
 from dse.system.process_tree import clean_up, descendants, end, read_start_time, runs
 
 SLEEP = [sys.executable, "-S", "-c", "import time; print(flush=True); time.sleep(600)"]
@@ -59,20 +59,20 @@ def test_descendants_in_sessions_of_their_own_are_killed_with_a_process():
         assert not runs(child)
 
 
-def test_a_closed_warden_ends_and_removes_what_it_was_given_last(sleeper, tmp_path):
+def test_a_closed_watchdog_ends_and_removes_what_it_was_given_last(sleeper, tmp_path):
     kept, removed = tmp_path / "kept", tmp_path / 'a "name"\nof two lines'
     for folder in (kept, removed):
         folder.mkdir()
-    warden = Warden()
-    warden.watch(folder=str(kept))
-    warden.watch(folder=str(removed), processes=[sleeper.pid])
-    warden.close()
+    watchdog = Watchdog()
+    watchdog.watch(folder=str(kept))
+    watchdog.watch(folder=str(removed), processes=[sleeper.pid])
+    watchdog.close()
     assert (sleeper.wait(60), kept.exists(), removed.exists()) == (-9, True, False)
 
 
-def test_a_dismissed_warden_ends_nothing(sleeper):
-    with Warden() as warden:
-        warden.watch(group=sleeper.pid)
+def test_a_dismissed_watchdog_ends_nothing(sleeper):
+    with Watchdog() as watchdog:
+        watchdog.watch(group=sleeper.pid)
     assert runs(sleeper.pid)
 
 
@@ -83,7 +83,7 @@ def test_a_line_that_was_cut_off_leaves_the_one_before_it_in_force(sleeper, tmp_
     assert (runs(sleeper.pid), tmp_path.exists()) == (True, False)
 
 
-def test_the_warden_starts_before_psutil_and_json_are_loaded():
+def test_the_watchdog_starts_before_psutil_and_json_are_loaded():
     program = "import runpy, sys; runpy.run_path(sys.argv[1]); print(sorted(sys.modules))"
     words = [sys.executable, "-I", "-S", "-c", program, process_tree.__file__]
     loaded = subprocess.run(words, capture_output=True, text=True, check=True).stdout
@@ -92,8 +92,8 @@ def test_the_warden_starts_before_psutil_and_json_are_loaded():
     ]
 
 
-def test_a_pool_lends_one_warden_again_and_ends_it_with_itself():
-    pool = WardenPool()
+def test_a_pool_lends_one_watchdog_again_and_ends_it_with_itself():
+    pool = WatchdogPool()
     with pool.lend() as first:
         pass
     with pool.lend() as second, pool.lend() as third:
@@ -105,8 +105,8 @@ def test_a_pool_lends_one_warden_again_and_ends_it_with_itself():
     assert not first.is_alive
 
 
-def test_a_warden_that_was_killed_or_whose_program_failed_is_not_lent_again():
-    pool = WardenPool()
+def test_a_watchdog_that_was_killed_or_whose_program_failed_is_not_lent_again():
+    pool = WatchdogPool()
     with pool.lend() as killed:
         pass
     killed.__exit__()
@@ -118,15 +118,15 @@ def test_a_warden_that_was_killed_or_whose_program_failed_is_not_lent_again():
         assert fresh is not failed
 
 
-def test_a_kept_warden_ends_only_what_runs_when_its_process_dies(sleeper):
+def test_a_kept_watchdog_ends_only_what_runs_when_its_process_dies(sleeper):
     """The pool's process starts and ends one program, then dies by SIGKILL."""
     script = f"""
 import os, signal
-from dse.system.process_guard import WardenPool
-pool = WardenPool()
-with pool.lend() as warden:
-    warden.watch(group={sleeper.pid})
-print(warden._process.pid, flush=True)
+from dse.system.process_guard import WatchdogPool
+pool = WatchdogPool()
+with pool.lend() as watchdog:
+    watchdog.watch(group={sleeper.pid})
+print(watchdog._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run(
@@ -140,8 +140,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_forked_process_does_not_hide_the_death_of_its_parent(sleeper):
     script = f"""
 import os, signal, time
-from dse.system.process_guard import WardenPool
-pool = WardenPool()
+from dse.system.process_guard import WatchdogPool
+pool = WatchdogPool()
 with pool.lend():
     pass
 child = os.fork()
@@ -149,8 +149,8 @@ if child == 0:
     os.close(1)
     time.sleep(600)
 print(child, flush=True)
-with pool.lend() as warden:
-    warden.watch(group={sleeper.pid})
+with pool.lend() as watchdog:
+    watchdog.watch(group={sleeper.pid})
     os.kill(os.getpid(), signal.SIGKILL)
 """
     words = [sys.executable, "-c", script]

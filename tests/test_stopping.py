@@ -80,7 +80,7 @@ def looped(folder, storage, gains, trials=None, gain=0.01) -> tuple[str, list[Tr
     with Lease(storage, "s") as lease:
         reason = Loop(
             space=plan.problem.space,
-            ledger=TrialHistory(storage, "s"),
+            history=TrialHistory(storage, "s"),
             lease=lease,
             optimizer=Forecast(plan.problem, gains),
             executor=Serial(plan.pipeline),
@@ -187,7 +187,7 @@ def test_what_was_asked_last_asked_again_when_a_study_is_gone_on_with(tmp_path):
         with closing(Processes(plan.pipeline, workers=2)) as runner, Lease(storage, "s") as lease:
             Loop(
                 space=plan.problem.space,
-                ledger=TrialHistory(storage, "s"),
+                history=TrialHistory(storage, "s"),
                 lease=lease,
                 optimizer=Witness(plan.problem, [HIGH] * 30),
                 executor=runner,

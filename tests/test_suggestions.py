@@ -134,7 +134,7 @@ def test_nothing_illegal_reaches_the_record_or_the_front():
     with Lease(study.storage, "s") as lease, pytest.raises(PluginError, match="tile cannot be 1"):
         Loop(
             space=study.problem.space,
-            ledger=TrialHistory(study.storage, "s"),
+            history=TrialHistory(study.storage, "s"),
             lease=lease,
             optimizer=Scripted([good, Design({"tile": 1})]),
             by="greedy",

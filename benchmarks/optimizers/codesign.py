@@ -83,12 +83,13 @@ def _told(name: str, cache: Path) -> str:
     chosen = study(name, cache)
     exact = truth(chosen, tell=True)
     inside = (exact.losses < exact.reference).all(axis=1)
+    settings, within = len(np.unique(exact.parts)), len(np.unique(exact.parts[inside]))
     signs = [1 if o.goal == "minimize" else -1 for o in chosen.plan.problem.objectives]
     lines = [
-        f"{name}: {len(chosen.parts.measured):,} measured parts, {exact.designs:,} designs, "
+        f"{name}: {len(chosen.parts.measured):,} measured settings, {exact.designs:,} designs, "
         f"{exact.feasible / exact.designs:.1%} within the limits",
-        f"  front: {len(exact.losses):,} rows of {len(np.unique(exact.parts)):,} measured parts; "
-        f"{inside.sum():,} of {len(np.unique(exact.parts[inside])):,} within the reference",
+        f"  front: {len(exact.losses):,} rows of {settings:,} measured settings; "
+        f"{inside.sum():,} of {within:,} within the reference",
         f"  hypervolume: {exact.hypervolume:.6g}",
     ]
     for place, objective in enumerate(chosen.plan.problem.objectives):

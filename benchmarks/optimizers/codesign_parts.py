@@ -30,7 +30,7 @@ class Parts:
 
     @cached_property
     def measured(self) -> Batch:
-        """All distinct measured parts, in the space's order."""
+        """All distinct measured settings, in the space's order."""
         return next(self._part(self.names).enumerate(1 << 22))
 
     @cached_property
@@ -43,9 +43,9 @@ class Parts:
         return key_of({name: design[name] for name in self.names if name in design})
 
     def groups(self) -> Iterator[tuple[Ints, Batch]]:
-        """Measured parts that models and rules cannot tell apart, with their legal designs.
+        """Measured settings that models and rules cannot tell apart, with their legal designs.
 
-        The designs, one for each legal remainder, have the first measured part of the group.
+        The designs, one for each legal remainder, have the first measured setting of the group.
         """
         seen = [np.asarray(self.measured.columns[name].codes) for name in sorted(self._seen)]
         _, group = np.unique(np.column_stack(seen), axis=0, return_inverse=True)
@@ -54,7 +54,7 @@ class Parts:
             yield rows, self._legal(int(rows[0]))
 
     def design(self, part: Values, whole: Values) -> Design:
-        """The second design with the measured part of the first."""
+        """The second design with the measured setting of the first."""
         kept = {name: value for name, value in whole.items() if name not in self.names}
         mixed = {**part, **kept}
         order = (parameter.name for parameter in self.problem.space.parameters)
@@ -66,7 +66,7 @@ class Parts:
 
     @property
     def _seen(self) -> frozenset[str]:
-        """What models and rules across the parts see of a measured part."""
+        """What models and rules across the parts see of a measured setting."""
         modelled = self.problem.asked - self.problem.measured
         read = frozenset[str]().union(*(self.problem.reads(name) for name in modelled))
         across = frozenset[str]().union(
@@ -85,7 +85,7 @@ class Parts:
         )
 
     def _legal(self, row: int) -> Batch:
-        """The designs with the measured part of that row, one for each legal remainder."""
+        """The designs with the measured setting of that row, one for each legal remainder."""
         size = len(self.rest)
         batch = self.rest.with_columns(
             {

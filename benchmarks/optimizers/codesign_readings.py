@@ -1,4 +1,4 @@
-"""What every measured part of a co-design problem reads, measured once and kept on disk."""
+"""What every measured setting of a co-design problem reads, measured once and kept on disk."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Study:
 
     @cached_property
     def readings(self) -> dict[str, Reading]:
-        """The readings in the cache, by measured part."""
+        """The readings in the cache, by measured setting."""
         if not self._file.exists():
             return {}
         rows = (json.loads(line) for line in self._file.read_text().splitlines())

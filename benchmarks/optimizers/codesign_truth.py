@@ -18,7 +18,7 @@ _FIELDS = ("losses", "parts", "reference", "designs", "feasible")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The exact front as losses, and the measured part behind each of its rows."""
+    """The exact front as losses, and the measured setting behind each of its rows."""
 
     losses: Floats  # (n, m)
     parts: Ints  # (n,)
@@ -53,10 +53,10 @@ def _compared(study: Study) -> Truth:
     designs = feasible = 0
     for rows, batch in study.parts.groups():
         designs += len(rows) * len(batch)
-        for row, stairs, kept in _staircases(study, rows, batch):
+        for row, front, kept in _conditional_fronts(study, rows, batch):
             feasible += kept
-            losses.append(stairs)
-            parts.append(np.full(len(stairs), row))
+            losses.append(front)
+            parts.append(np.full(len(front), row))
     every = np.concatenate(losses)
     best = nondominated(every)
     return Truth(
@@ -68,11 +68,13 @@ def _compared(study: Study) -> Truth:
     )
 
 
-def _staircases(study: Study, rows: Ints, batch: Batch) -> Iterator[tuple[int, Floats, int]]:
-    """For each measured part of a group its undominated losses, and how many are feasible.
+def _conditional_fronts(
+    study: Study, rows: Ints, batch: Batch
+) -> Iterator[tuple[int, Floats, int]]:
+    """For each measured setting of a group its undominated losses, and how many are feasible.
 
-    Designs of one measured part share what is measured, so that one beats another only in what
-    is modelled; and that is the same for all parts of the group.
+    Designs of one measured setting share what is measured, so that one beats another only in what
+    is modelled; and that is the same for all settings of the group.
     """
     check_separate(study)
     problem = study.plan.problem
@@ -81,7 +83,7 @@ def _staircases(study: Study, rows: Ints, batch: Batch) -> Iterator[tuple[int, F
     sound[list(got.failures)] = False
     modelled = batch.with_columns({n: Column(np.asarray(x)) for n, x in got.columns.items()})
     modelled = modelled.take(np.flatnonzero(sound))
-    stairs, kept = modelled.take(np.zeros(0, dtype=np.int64)), 0
+    front, kept = modelled.take(np.zeros(0, dtype=np.int64)), 0
     for place, row in enumerate(rows.tolist()):
         reading = study.readings.get(study.parts.key(study.parts.measured.row(row)))
         if reading is None:
@@ -89,8 +91,8 @@ def _staircases(study: Study, rows: Ints, batch: Batch) -> Iterator[tuple[int, F
         if place == 0:
             within = modelled.take(np.flatnonzero(_within(study, modelled, reading)))
             losses = problem.losses(_with(within, reading).columns, len(within))
-            stairs, kept = within.take(np.flatnonzero(nondominated(losses))), len(within)
-        told = _with(stairs, reading)
+            front, kept = within.take(np.flatnonzero(nondominated(losses))), len(within)
+        told = _with(front, reading)
         good = (problem.slacks(told.columns, len(told)) >= 0).all(axis=1)
         yield row, problem.losses(told.columns, len(told))[good], kept * bool(good.any())
 
@@ -112,7 +114,7 @@ def check_separate(study: Study) -> None:
     """Nothing, if no objective and no limit reads both measured and other things.
 
     Raises:
-        ValueError: one does; staircases cannot be shared then.
+        ValueError: one does; conditional fronts cannot be shared then.
     """
     problem = study.plan.problem
     for expression in (

@@ -24,9 +24,9 @@ from case import Case
 from dse.core.pareto import hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Trial
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
 from dse.optimizers.bayesian.front_completion import completed_front
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 
 OURS = "dse-grey-box"
 LEVELS = (0.95, 0.98)
@@ -43,10 +43,10 @@ class Completed:
         self._problem = problem
         self._top = np.array(signs) * np.array(problem.fixed_reference)
         self._whole = true_hypervolume
-        self._stairs = ConditionalFronts(problem, MeasuredSplit(problem=problem))
+        self._front_cache = ConditionalFrontCache(problem, MeasuredSplit(problem=problem))
 
     def __call__(self, trials: Sequence[Trial]) -> float:
-        _, losses = completed_front(self._problem, trials, self._stairs)
+        _, losses = completed_front(self._problem, trials, self._front_cache)
         return hypervolume(losses, self._top) / self._whole
 
 

@@ -12,7 +12,7 @@ from case import Case
 from dse.core.design import Design
 from dse.core.trial import Trial
 from dse.core.values import Value
-from dse.optimizers.adapters.ax_space import nearest_unseen_design, wish_of
+from dse.optimizers.adapters.encoded_points import encode_design, nearest_unseen_design
 
 
 class Step(NamedTuple):
@@ -100,7 +100,7 @@ def _stand_in(
     """The unseen legal design nearest to the one that was wanted, or one at random."""
     problem = case.problem
     if wanted is not None and (
-        found := nearest_unseen_design(problem, wish_of(problem.space, wanted), seen, rng)
+        found := nearest_unseen_design(problem, encode_design(problem.space, wanted), seen, rng)
     ):
         return found[0]
     return problem.space.sample(1, rng).design(0)

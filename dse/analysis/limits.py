@@ -21,7 +21,7 @@ NEAR = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buys:
+class LimitRelaxation:
     """Improvement of an objective's best value, from ``now`` to ``then``, by relaxing a limit.
 
     ``trial`` is the trial that becomes feasible and attains the new best value.
@@ -49,8 +49,8 @@ class Activity:
     alone: int
     near: int
     done: int
-    looser: tuple[Buys, ...]
-    without: tuple[Buys, ...]
+    looser: tuple[LimitRelaxation, ...]
+    without: tuple[LimitRelaxation, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class _Judged:
         """Mask of the trials within all limits, (n,)."""
         return _all(self.slacks >= 0)
 
-    def buys(self, wider: Mask) -> tuple[Buys, ...]:
+    def buys(self, wider: Mask) -> tuple[LimitRelaxation, ...]:
         """Return the gain in each objective's best value if the trials ``wider`` are feasible."""
         if not self.kept.any():
             return ()
@@ -79,7 +79,9 @@ class _Judged:
             then = float(self.losses[row, place])
             if then < now and not is_tie(then, now):
                 trial = self.trials[row]
-                found.append(Buys(objective=place, now=sign * now, then=sign * then, trial=trial))
+                found.append(
+                    LimitRelaxation(objective=place, now=sign * now, then=sign * then, trial=trial)
+                )
         return tuple(found)
 
 

@@ -65,7 +65,7 @@ class Breakdown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duel:
+class RunnerUpComparison:
     """Comparison of the best design for one objective (winner) with the runner-up.
 
     ``changed`` holds the parameters in which the two designs differ, with both values; ``None`` if
@@ -90,7 +90,7 @@ class Duel:
         return theirs < mine and not is_tie(theirs, mine)
 
 
-def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
+def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[RunnerUpComparison]:
     """Compare, for each objective, the best design of the front with the runner-up.
 
     If models without side effects yield all needed metrics, runner-ups are searched among all legal
@@ -176,12 +176,14 @@ def _few(losses: Floats, kept: Ints) -> list[int]:
     return [int(row) for row in np.unique(np.concatenate(best))]
 
 
-def _duel(problem: Problem, place: int, two: tuple[Contender, Contender], among: str) -> Duel:
+def _duel(
+    problem: Problem, place: int, two: tuple[Contender, Contender], among: str
+) -> RunnerUpComparison:
     winner, rival = two
     names = [one.name for one in problem.space.parameters]
     pairs = {name: (winner.design.get(name), rival.design.get(name)) for name in names}
     objective = problem.objectives[place]
-    return Duel(
+    return RunnerUpComparison(
         place=place,
         objective=objective,
         winner=winner,

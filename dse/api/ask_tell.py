@@ -11,7 +11,7 @@ from threading import enumerate as enumerate_threads
 from typing import Any
 from weakref import WeakSet
 
-from dse.api.ask_tell_executor import Desk, Left, Part
+from dse.api.ask_tell_executor import AskTellExecutor, Left, MeasurementKey
 from dse.api.tell import ReportedResult, full_metric_name, whole
 from dse.core.design import key_of
 from dse.core.trial import Outcome, State, Trial
@@ -42,7 +42,7 @@ class Asking:
         check_trust(study.storage, study.name)
         self.reason = ""
         self._study = study
-        self._desk = Desk(self._answer, self._parts)
+        self._executor = AskTellExecutor(self._answer, self._parts)
         self._asked_at: dict[int, float] = {}
         self._asked_by: dict[int, int] = {}
         self._stored: dict[int, Trial] = {}
@@ -78,10 +78,10 @@ class Asking:
         while not self._turn.acquire(timeout=_LOOK_S):
             self._check_reports(wait)
         try:
-            self._desk.want(wanted)
+            self._executor.want(wanted)
             tasks = self._await_tasks(wanted, wait=wait)
         finally:
-            self._desk.want(0)
+            self._executor.want(0)
             self._turn.release()
         return [
             Trial(
@@ -98,19 +98,19 @@ class Asking:
         if self._thread.ident is None:
             self._thread.start()
         while self._thread.is_alive():
-            with self._desk.changed:
-                tasks = self._desk.take(count)
+            with self._executor.changed:
+                tasks = self._executor.take(count)
                 for task in tasks:
                     self._asked_at[task.number] = time.perf_counter()
                     self._asked_by[task.number] = get_ident()
-                if not tasks and not self._desk.exhausted:
-                    self._desk.changed.wait(_LOOK_S)
+                if not tasks and not self._executor.exhausted:
+                    self._executor.changed.wait(_LOOK_S)
                     continue
             if tasks:
                 return tasks
             self._check_reports(wait)
-            with self._desk.changed:
-                self._desk.changed.wait(_LOOK_S)
+            with self._executor.changed:
+                self._executor.changed.wait(_LOOK_S)
         self._raise()
         if not self.reason:
             raise StudyError(
@@ -125,7 +125,7 @@ class Asking:
         Raises:
             StudyError: only reports of this thread's own trials would allow a new design.
         """
-        if wait or not self._desk.exhausted:
+        if wait or not self._executor.exhausted:
             return
         for asking in [self, *(one for one in list(_ASKING) if one is not self)]:
             numbers = asking.list_unreported(self)
@@ -147,14 +147,14 @@ class Asking:
         if self.ended or self._study.name != asked._study.name:
             return []
         others = {thread.ident for thread in enumerate_threads()} - {get_ident()}
-        tasks, waiting = self._desk.tasks.copy(), self._desk.waiting.copy()
+        tasks, waiting = self._executor.tasks.copy(), self._executor.waiting.copy()
         held = sorted(
             n for n in tasks if n not in waiting and self._asked_by.get(n, -1) not in others
         )
         if asked is self or not held:
             return held
         trials = asked._study.trials  # of the same name, perhaps in another storage
-        there = [n for n in held if n < len(trials) and n not in asked._desk.tasks]
+        there = [n for n in held if n < len(trials) and n not in asked._executor.tasks]
         return [
             number
             for number in there
@@ -163,20 +163,20 @@ class Asking:
 
     def tell(self, number: int, reported: ReportedResult) -> Trial:
         """Report the result of a trial; return the trial as stored."""
-        task = self._desk.tasks.get(number)
+        task = self._executor.tasks.get(number)
         if task is None:
-            open_ = ", ".join(map(str, sorted(self._desk.tasks))) or "none"
+            open_ = ", ".join(map(str, sorted(self._executor.tasks))) or "none"
             raise StudyError(
                 f"trial {number} waits for no result: it was reported already, or never asked",
                 hint=f"trials that wait for a result: {open_}",
             )
         spent_s = time.perf_counter() - self._asked_at.get(number, time.perf_counter())
         outcome = self._outcome(task, reported, spent_s)
-        self._desk.bring({number: outcome})
-        self._desk.release(partial(self._inform, task, outcome))
-        with self._desk.changed:
+        self._executor.bring({number: outcome})
+        self._executor.release(partial(self._inform, task, outcome))
+        with self._executor.changed:
             while number not in self._stored and self._thread.is_alive():
-                self._desk.changed.wait(_LOOK_S)
+                self._executor.changed.wait(_LOOK_S)
         self._raise()
         stored = self._stored.pop(number, None)
         if stored is None:
@@ -189,7 +189,7 @@ class Asking:
 
     def leave(self) -> None:
         """Stop requesting designs; trials without a reported result become pending again."""
-        self._desk.leave()
+        self._executor.leave()
 
     def close(self) -> None:
         """End the loop and join its thread; unreported trials become pending again."""
@@ -202,24 +202,24 @@ class Asking:
             plan = self._study.plan
             free = plan.budget == Budget()
             reason = self._study.run_by(
-                self._desk,
+                self._executor,
                 bounds=Bounds() if free else self._study.bounds(),
                 on_finished=self._store_finished,
             )
-            self.reason = "" if self._desk.ended else reason
+            self.reason = "" if self._executor.ended else reason
         except Left:
             pass
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             self._error = error
         finally:
-            with self._desk.changed:
-                self._desk.changed.notify_all()
+            with self._executor.changed:
+                self._executor.changed.notify_all()
 
     def _store_finished(self, trial: Trial) -> None:
         if trial.number in self._asked_at:
-            with self._desk.changed:
+            with self._executor.changed:
                 self._stored[trial.number] = trial
-                self._desk.changed.notify_all()
+                self._executor.changed.notify_all()
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -259,7 +259,7 @@ class Asking:
         bounds = self._study.plan.pipeline.bound
         return [bound for bound in bounds if missing_reason(bound.evaluator)]
 
-    def _parts(self, task: Task) -> frozenset[Part]:
+    def _parts(self, task: Task) -> frozenset[MeasurementKey]:
         """Return the (evaluator, inputs) pairs of a trial for which no metrics are reported yet."""
         return frozenset(
             (bound.label, self._read_by(bound, task))

@@ -8,7 +8,7 @@ from threading import Condition, Lock
 from dse.core.trial import Outcome
 from dse.protocols import Task
 
-Part = tuple[str, str]
+MeasurementKey = tuple[str, str]
 """Label of an evaluator whose metrics the caller reports, and the key of its input values."""
 
 MOST_WAITING = 64
@@ -19,7 +19,7 @@ class Left(Exception):  # noqa: N818 - not an error: the caller has stopped
     """Exception that ends a study's loop if the caller stops while trials are unreported."""
 
 
-class Desk:
+class AskTellExecutor:
     """Executor whose evaluations the calling program performs: it takes tasks and reports outcomes.
 
     It has no free capacity unless the caller requests tasks, so that no design is suggested ahead
@@ -31,7 +31,7 @@ class Desk:
     def __init__(
         self,
         answer: Callable[[Task], Outcome | None] = lambda _: None,
-        parts: Callable[[Task], frozenset[Part]] = lambda _: frozenset(),
+        parts: Callable[[Task], frozenset[MeasurementKey]] = lambda _: frozenset(),
     ) -> None:
         """Create an executor without tasks.
 
@@ -82,11 +82,11 @@ class Desk:
             wanted -= 1
         self._want(max(0, wanted))
 
-    def _under_way(self) -> frozenset[Part]:
+    def _under_way(self) -> frozenset[MeasurementKey]:
         """Return the measurements that callers are to report; tasks that only wait add none."""
         apart = self.waiting.keys() | self._outcomes.keys()
         open_ = (self._parts(task) for number, task in self.tasks.items() if number not in apart)
-        return frozenset[Part]().union(*open_)
+        return frozenset[MeasurementKey]().union(*open_)
 
     def release(self, inform: Callable[[Task], Task]) -> None:
         """Requeue each waiting task, after ``inform`` has added newly reported metrics to it."""

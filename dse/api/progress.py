@@ -109,12 +109,12 @@ def shown(study: StudyEngine, budget: Budget, *, progress: bool | None) -> Progr
     notebook nor a terminal.
     """
     if progress is False:
-        return Unseen()
+        return NoProgressDisplay()
     if in_notebook():
-        return InCell(StudyPanel(study, budget))
+        return NotebookProgress(StudyPanel(study, budget))
     if progress or sys.stderr.isatty():
-        return InTerminal(StudyPanel(study, budget))
-    return Unseen()
+        return TerminalProgress(StudyPanel(study, budget))
+    return NoProgressDisplay()
 
 
 def both(
@@ -134,10 +134,10 @@ def both(
     return tell
 
 
-class Unseen:
+class NoProgressDisplay:
     """Progress display that shows nothing."""
 
-    def __enter__(self) -> Unseen:
+    def __enter__(self) -> NoProgressDisplay:
         return self
 
     def __exit__(self, *_: object) -> None: ...
@@ -153,7 +153,7 @@ class Unseen:
     def ends(self, reason: str) -> None: ...
 
 
-class InTerminal:
+class TerminalProgress:
     """Progress display as a terminal panel; as occasional lines if the error stream is a file."""
 
     def __init__(self, panel: StudyPanel) -> None:
@@ -161,7 +161,7 @@ class InTerminal:
         self._screen = screen_for(quiet=False)
         self.searched = panel.searched
 
-    def __enter__(self) -> InTerminal:
+    def __enter__(self) -> TerminalProgress:
         self._screen.show(self._panel)
         return self
 
@@ -183,7 +183,7 @@ class InTerminal:
     def ends(self, reason: str) -> None: ...
 
 
-class InCell:
+class NotebookProgress:
     """Progress display in a notebook cell; its own thread redraws it without blocking the run."""
 
     def __init__(self, panel: StudyPanel) -> None:
@@ -195,7 +195,7 @@ class InCell:
         self._closed = Event()
         self._thread = Thread(target=copy_context().run, args=(self._follow,), daemon=True)
 
-    def __enter__(self) -> InCell:
+    def __enter__(self) -> NotebookProgress:
         self._draw()
         self._thread.start()
         return self

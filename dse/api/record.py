@@ -15,7 +15,7 @@ from dse.report.text.space_words import format_count
 from dse.schema.study.designs import plain_values
 from dse.schema.study.plan import plan_of
 from dse.schema.yaml.files import resolve_path
-from dse.services.studies.claim_evaluation import Judged, judged_claims
+from dse.services.studies.claim_evaluation import ClaimVerdict, judged_claims
 from dse.services.studies.results_json import answer_json
 from dse.services.studies.status import status_json
 from dse.services.studies.study_transfer import exported_to_optuna, write_study_export
@@ -56,7 +56,7 @@ class StudyRecord:
         return self._study.provenance
 
     @property
-    def claims(self) -> list[Judged]:
+    def claims(self) -> list[ClaimVerdict]:
         """Published results in the study file (claims), each compared with the study's value."""
         return judged_claims(self._study)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dse.core.trial import Trial
     from dse.protocols import Storage
-    from dse.services.studies.claim_evaluation import Judged
+    from dse.services.studies.claim_evaluation import ClaimVerdict
     from dse.study.study_engine import StudyEngine
 
 FORGETFUL = "memory://"
@@ -21,7 +21,7 @@ def reproduce(
     storage: str | Storage = FORGETFUL,
     on_finished: Callable[[Trial], None] = lambda _: None,
     assumptions: bool = False,
-) -> list[Judged]:
+) -> list[ClaimVerdict]:
     """Run a study file to the end of its budget and check the published results it states.
 
     Example:

@@ -67,13 +67,13 @@ def import_study(
         StudyError: a study of that name exists, or no trial can be imported.
     """
     from dse.schema.yaml.files import resolve_path
-    from dse.services.studies.study_transfer import Elsewhere, begun_with, restore_study
+    from dse.services.studies.study_transfer import ImportSource, begun_with, restore_study
 
     if study is None:
         place = Path(folder)
         return restore_study(source, name=name, storage=storage, trusted=trust, folder=place)
     path = resolve_path(str(study), Path.cwd() / "study.yaml")
-    elsewhere = Elsewhere.of(str(source), path, optuna)
+    elsewhere = ImportSource.of(str(source), path, optuna)
     return begun_with(elsewhere, path, name=name, storage=storage, trusted=trust)
 
 

@@ -10,7 +10,7 @@ from dse.core.values import Value
 from dse.schema.study.designs import design_of
 from dse.study import study_engine as engine
 from dse.study.attach import attach_results
-from dse.study.import_trials import Taken
+from dse.study.import_trials import ImportedTrial
 
 
 def attach_result(
@@ -38,5 +38,5 @@ def attach_result(
             metrics={full_metric_name(study, n): value for n, value in reported.values.items()},
             spread={full_metric_name(study, n): error for n, error in reported.spread.items()},
         )
-    taken = Taken(design_of(design, study.problem.space), outcome)
+    taken = ImportedTrial(design_of(design, study.problem.space), outcome)
     return attach_results(study, [taken], source=source)[0]

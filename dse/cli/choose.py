@@ -18,8 +18,8 @@ from dse.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from dse.core.preference_belief import Response
     from dse.core.trial import Trial
+    from dse.core.utility_posterior import Response
     from dse.services.studies.recorded_preferences import Preferences
     from dse.study.study_engine import StudyEngine
 

@@ -14,9 +14,9 @@ from dse.cli.options import JsonOrTableOption, OutputFormat, say, show, show_jso
 from dse.report.schemas.pages import BegunFolder
 
 if TYPE_CHECKING:
-    from dse.services.init.answers import ParameterAnswer, Wish
+    from dse.services.init.answers import MetricAnswer, ParameterAnswer
 
-T = TypeVar("T", bound="ParameterAnswer | Wish")
+T = TypeVar("T", bound="ParameterAnswer | MetricAnswer")
 
 
 class Measured(StrEnum):
@@ -86,21 +86,21 @@ def init(
     Example: dse init kernels --parameter 'threads = 1..16' --metric 'minimize time ms' --yes
     """
     from dse.services.init.answers import (
-        EXAMPLE_AXES,
-        EXAMPLE_WISHES,
+        EXAMPLE_METRICS,
+        EXAMPLE_PARAMETERS,
         METRIC_HINT,
         PARAMETER_HINT,
         QUESTION,
-        Beginning,
-        axis_of,
-        wish_of,
+        InitAnswers,
+        parse_metric,
+        parse_parameter,
     )
     from dse.services.init.model_study import MODEL_QUESTION, ModelAnswer, write_model_study
     from dse.services.init.study_files import check_free, usual_name, write_study_files
 
     check_free(folder)
-    axes = tuple(map(axis_of, parameter or ()))
-    wishes = tuple(map(wish_of, metric or ()))
+    axes = tuple(map(parse_parameter, parameter or ()))
+    metrics = tuple(map(parse_metric, metric or ()))
     usual = usual_name(folder)
     if model is not None or data is not None or quality is not None or chip:
         _check_model_options(model, data, [measured, parameter, metric])
@@ -109,18 +109,22 @@ def init(
         _report(name or usual, folder, [*written], output)
         return
     try:
-        asked = Beginning(
+        asked = InitAnswers(
             name=name
             or (usual if yes else typer.prompt("The study's name", default=usual, err=True)),
             question=question
             or (QUESTION if yes else typer.prompt("Its question", default=QUESTION, err=True)),
             measuring=(measured or (Measured.COMMAND if yes else _measuring())).value,
             axes=axes
-            or (EXAMPLE_AXES if yes else _several("parameter", PARAMETER_HINT, axis_of))
-            or EXAMPLE_AXES,
-            wishes=wishes
-            or (EXAMPLE_WISHES if yes else _several("metric", METRIC_HINT, wish_of))
-            or EXAMPLE_WISHES,
+            or (
+                EXAMPLE_PARAMETERS
+                if yes
+                else _several("parameter", PARAMETER_HINT, parse_parameter)
+            )
+            or EXAMPLE_PARAMETERS,
+            metrics=metrics
+            or (EXAMPLE_METRICS if yes else _several("metric", METRIC_HINT, parse_metric))
+            or EXAMPLE_METRICS,
         )
     except typer.Abort:
         say("\nnothing was written; --yes skips the questions, and options answer them in advance")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -43,6 +44,9 @@ class Format(StrEnum):
 _STORAGES = "dse.storages"
 """Key in a command's context: storages of the study files that are named in place of studies."""
 
+_FOLDERS = "dse.folders"
+"""Key in a command's context: folders of these study files."""
+
 
 def name_of_file(context: typer.Context, value: str | None) -> str | None:
     """Return a study's name, or that of a study file; the file's storage becomes the default.
@@ -65,6 +69,7 @@ def name_of_file(context: typer.Context, value: str | None) -> str | None:
     if not isinstance(name, str):
         raise SpecError(f"{value} is no study file", hint="study: NAME is missing")
     context.meta.setdefault(_STORAGES, []).append(storage)
+    context.meta.setdefault(_FOLDERS, []).append(Path(value or "").parent)
     return name
 
 
@@ -77,18 +82,28 @@ def _storage_of_file(context: typer.Context, value: str | None) -> str | None:
     """Return the storage, or that of the study files in place of names.
 
     Raises:
-        StudyError: two files have different storages.
+        StudyError: two files have different storages, or the default storage is not in the current
+            folder but beside the file.
     """
     found: list[str | None] = context.meta.get(_STORAGES, [])
     if value is not None or not found:
         return value
-    if len(set(found)) > 1:
-        from dse.errors import StudyError
+    from dse.errors import StudyError
+    from dse.study.storage_access import DEFAULT_STORAGE
 
+    if len(set(found)) > 1:
         raise StudyError(
             "the study files have different storages",
             hint="name the storage of all studies: --storage URL",
         )
+    default = Path(DEFAULT_STORAGE.removeprefix("sqlite:///"))
+    if found[0] is None and not default.exists():
+        for folder in context.meta[_FOLDERS]:
+            if (beside := folder / default).exists():
+                raise StudyError(
+                    f"there is no storage {default} in this folder, but one beside the study file",
+                    hint=f"--storage {shlex.quote(f'sqlite:///{beside}')}",
+                )
     return found[0]
 
 

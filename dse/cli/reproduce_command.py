@@ -9,7 +9,7 @@ import typer
 
 from dse.cli.interrupts import stoppable
 from dse.cli.options import OutputFormat, say, show, show_json
-from dse.cli.output.run_progress import Progressing
+from dse.cli.output.run_progress import RunProgress
 from dse.errors import DseError
 from dse.report.schemas.reproduction import JudgedClaim, JudgedStudy
 from dse.report.text.claim_verdicts import (
@@ -24,7 +24,7 @@ from dse.report.text.claim_verdicts import (
 )
 from dse.services.studies.assumption_sensitivity import turn_assumptions
 from dse.services.studies.claim_evaluation import (
-    Judged,
+    ClaimVerdict,
     build_open_claims,
     claiming,
     claims_json,
@@ -93,7 +93,7 @@ class _Runner:
         self._words = words
         self._quiet = output is not OutputFormat.TABLE
 
-    def judged(self, path: Path, *, assumptions: bool) -> list[Judged]:
+    def judged(self, path: Path, *, assumptions: bool) -> list[ClaimVerdict]:
         try:
             study = StudyEngine.open(path, storage=self._storage)
             self._run(study)
@@ -107,7 +107,7 @@ class _Runner:
     def _run(self, study: StudyEngine) -> None:
         if not self._quiet:
             say(f"{self._words}: {study.name}")
-        with Progressing(study, study.plan.budget, quiet=self._quiet) as live:
+        with RunProgress(study, study.plan.budget, quiet=self._quiet) as live:
             study.run(on_finished=live.finished, on_progress=live.searched)
 
 

@@ -174,12 +174,12 @@ def _go(
     output: OutputFormat,
 ) -> None:
     from dse.cli.output.outcome import show_outcome
-    from dse.cli.output.run_progress import Progressing
+    from dse.cli.output.run_progress import RunProgress
     from dse.errors import OutageError
     from dse.schema.study.overrides import stated_executor
 
     try:
-        with stoppable(), Progressing(study, budget, quiet=quiet) as live:
+        with stoppable(), RunProgress(study, budget, quiet=quiet) as live:
             reason = study.run(
                 budget=budget,
                 executor=stated_executor(study.plan, executor, workers),

@@ -66,7 +66,7 @@ def sweep(
     Example: dse sweep studies/quickstart.yaml --optimizer auto --optimizer nsga2 --seeds 10
     """
     from dse.cli.compare import show
-    from dse.cli.output.sweep_progress import Sweeping
+    from dse.cli.output.sweep_progress import SweepProgress
     from dse.schema.study.overrides import BudgetOverrides
     from dse.schema.study.plan import plan_of
     from dse.services.studies.sweep_runs import Sweep
@@ -81,7 +81,7 @@ def sweep(
     asked = partial(plan_of, path.resolve())
     whole = Sweep.of(asked, optimizer or [], seeds, where=str(path), name=name, storage=storage)
     try:
-        with stoppable(), Sweeping(len(whole.members), quiet=quiet) as live:
+        with stoppable(), SweepProgress(len(whole.members), quiet=quiet) as live:
             whole.run(live, overrides, executor, workers)
     except KeyboardInterrupt:
         say("interrupted; what was finished is kept")

@@ -127,7 +127,7 @@ def import_study(
 
     Example: dse studies import quickstart.jsonl --name theirs
     """
-    from dse.services.studies.study_transfer import Elsewhere, begun_with, restore_study
+    from dse.services.studies.study_transfer import ImportSource, begun_with, restore_study
 
     if study is None:
         facts = restore_study(source, name=name, storage=storage, trusted=trust, folder=folder)
@@ -135,7 +135,7 @@ def import_study(
         words += starting(facts["starts"], facts["problem"])
     else:
         path = study_path(study)
-        elsewhere = Elsewhere.of(source, path, optuna)
+        elsewhere = ImportSource.of(source, path, optuna)
         facts = begun_with(elsewhere, path, name=name, storage=storage, trusted=trust)
         words = [f"note: {count} left out: {reason}" for reason, count in facts["left_out"].items()]
         summary = f"{facts['inside']} trials taken over, {facts['outside']} outside the space"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,7 @@ def _coordinates(parameter: Parameter, column: Column) -> Floats:
     return np.append(_ranks(parameter), 0.5)[codes][:, None]
 
 
+@lru_cache(maxsize=1024)
 def _ranks(parameter: Finite) -> Floats:
     """Return the coordinates of the parameter's values, equally spaced from 0 to 1, (values,).
 

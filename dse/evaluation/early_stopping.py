@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -101,16 +101,6 @@ def rungs(rule: Halving, reports: Sequence[Report]) -> list[int]:
     """Return the steps of comparison that a trial first reaches with its last report."""
     at = [(rung, _find_first_reports(reports, rung)) for rung in rule.at]
     return [rung for rung, reached in at if reached.get(reports[-1].number) is reports[-1]]
-
-
-def convert_for_optimizer(trial: Trial) -> Trial:
-    """Return the trial as optimizers see it: a stopped trial counts as failed, without metrics.
-
-    Its last report is not a final measurement, and its design is not suggested again.
-    """
-    if trial.state is not State.STOPPED:
-        return trial
-    return replace(trial, state=State.FAILED, metrics={}, spread={})
 
 
 def runs(reports: Sequence[Report]) -> list[int]:

@@ -262,7 +262,7 @@ class _Row:
 
     def can(self, bound: Bound) -> bool:
         """Return whether all inputs of the evaluator are defined; else set its metrics to NaN."""
-        if bound.reads_apart or not any(np.isnan(self.metrics.get(n, 0.0)) for n in bound.reads):
+        if not any(np.isnan(self.metrics.get(n, 0.0)) for n in bound.reads) or bound.reads_apart:
             return True
         self.metrics |= dict.fromkeys(bound.provides, np.nan)
         return False

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 from dse.core.metric import FailureKind
 
@@ -19,8 +17,6 @@ _SHELL = 128
 
 _FORWARDED = (signal.SIGKILL, signal.SIGTERM)
 """Signals that a parent process may report as exit status when a child was killed from outside."""
-
-_ROOT = Path("/sys/fs/cgroup")
 
 
 def kind_of_death(number: int, *, short: bool = False) -> FailureKind:
@@ -61,41 +57,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def count_memory_kills() -> int:
-    """Return how often the out-of-memory killer ended a process of this process's cgroup.
-
-    The count never decreases; it is 0 if the kernel does not provide it.
-
-    Source:
-        ``oom_kill`` in ``memory.events`` (Documentation/admin-guide/cgroup-v2.rst) and in
-        ``memory.oom_control`` (cgroup-v1/memory.rst) of the Linux kernel.
-    """
-    return sum(_read_count(path) for path in _counters())
-
-
-def _counters() -> Iterator[Path]:
-    """Yield the files with this process's out-of-memory counters, of cgroup v1 and v2."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        number, controllers, group = line.split(":", 2)
-        if "memory" in controllers.split(","):
-            root, name = _ROOT / "memory", "memory.oom_control"
-        elif number == "0":
-            root, name = _ROOT, "memory.events"
-        else:
-            continue
-        own = root / group.lstrip("/") / name
-        yield own if own.exists() else root / name
-
-
-def _read_count(path: Path) -> int:
-    try:
-        words = dict(line.split(None, 1) for line in path.read_text().splitlines() if " " in line)
-        return int(words.get("oom_kill", 0))
-    except (OSError, ValueError):
-        return 0

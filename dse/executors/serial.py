@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 from dse.core.trial import Outcome
 from dse.errors import PluginError
@@ -29,6 +30,7 @@ class Serial:
         self.capacity = batch
         self.on_report: Watcher = unheard
         self._work = work
+        self._passes_reports = isinstance(work, ReportsIntermediate)
         self._tasks: list[Task] = []
 
     def submit(self, task: Task) -> None:
@@ -58,9 +60,9 @@ class Serial:
         intermediate reports, a trial's reports would go to the executor that started last, or be
         lost.
         """
-        work = copy(self._work)
-        hooks: object = work
-        if not isinstance(hooks, ReportsIntermediate):
+        if not self._passes_reports:
             return self._work
+        hooks: Any = copy(self._work)
         hooks.on_report = self.on_report
-        return work
+        own: Work = hooks
+        return own

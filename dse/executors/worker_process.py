@@ -13,13 +13,14 @@ from multiprocessing.connection import Connection
 
 from dse.core.metric import FailureKind
 from dse.core.trial import Outcome
-from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
+from dse.evaluation.process_exit import describe_death, kind_of_death
 from dse.evaluation.reporting import Watcher, unheard
 from dse.executors.failures import build_error_outcome, build_failure
 from dse.executors.stopwatch import Stopwatch
 from dse.executors.worker_environment import birth
 from dse.executors.worker_main import BEGUN, GOES_ON, READY, REPORT, WAITS, guard, serve
 from dse.protocols import Task
+from dse.system.process_guard import count_memory_kills
 from dse.system.process_tree import descendants, end
 
 START_TIMEOUT_S = 300.0

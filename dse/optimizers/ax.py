@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
-from dse.optimizers.adapters.ax_space import axes, nearest_unseen_design
+from dse.optimizers.adapters.encoded_points import axes, nearest_unseen_design
 from dse.optimizers.bayesian.candidates import draw_designs
 from dse.optimizers.support.constraints import known_admissible, trial_violations
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
@@ -79,9 +79,9 @@ class AxService:
         found: list[Design] = []
         with seed_generators(seed):
             with _silent_import():
-                from dse.optimizers.adapters.ax_client import wishes
+                from dse.optimizers.adapters.ax_client import suggest_points
             try:
-                asked = wishes(
+                asked = suggest_points(
                     self._problem,
                     self._finished,
                     pending=pending,
@@ -93,8 +93,8 @@ class AxService:
                 text = f"drawn at random, because Ax failed: {type(error).__name__}: {error}"
                 self._events.append(Event(kind="fallback", text=text, told=len(self._finished)))
                 return []
-        for wish in asked:
-            found += nearest_unseen_design(self._problem, wish, taken.union(found), rng)
+        for point in asked:
+            found += nearest_unseen_design(self._problem, point, taken.union(found), rng)
         return found
 
 

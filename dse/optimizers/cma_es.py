@@ -14,7 +14,12 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
 from dse.errors import PluginError, StudyError
-from dse.optimizers.adapters.ax_space import axes, has_no_order, nearest_unseen_design, wish_of
+from dse.optimizers.adapters.encoded_points import (
+    axes,
+    encode_design,
+    has_no_order,
+    nearest_unseen_design,
+)
 from dse.optimizers.bayesian.candidates import draw_designs
 from dse.optimizers.support.constraints import weigh_trials
 from dse.protocols import OptimizerTraits
@@ -80,8 +85,8 @@ class CmaEs:
         if self._search is not None and self._problem.space.count() != 0:
             self._search.reseed_rng(int(rng.integers(2**31)))
             while len(found) < count:
-                wish = self._name(self._search.ask()[0])
-                design = nearest_unseen_design(self._problem, wish, taken.union(found), rng)
+                point = self._name(self._search.ask()[0])
+                design = nearest_unseen_design(self._problem, point, taken.union(found), rng)
                 if not design:
                     break
                 found += design
@@ -130,9 +135,9 @@ class CmaEs:
 
     def _point(self, design: Design) -> Floats:
         """Return a design as a point of the unit cube, (d,)."""
-        wish = wish_of(self._problem.space, design)
+        point = encode_design(self._problem.space, design)
         return np.array(
-            [float(wish[name]) / _steps_of(one) for name, one in self._axes.items()], dtype=float
+            [float(point[name]) / _steps_of(one) for name, one in self._axes.items()], dtype=float
         )
 
     def _name(self, point: Floats) -> dict[str, float | int | str]:

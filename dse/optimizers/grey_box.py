@@ -14,10 +14,12 @@ from dse.core.preference_answers import PreferenceAnswer
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats
+from dse.optimizers.bayesian.acquisition_values import AcquisitionValues
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs, select_elite
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
-from dse.optimizers.bayesian.measured_parts import MeasuredParts, MeasuredSplit
+from dse.optimizers.bayesian.low_fidelity_prior import FIRST, LowFidelityPrior
+from dse.optimizers.bayesian.measured_settings import MeasuredSettings, MeasuredSplit
 from dse.optimizers.bayesian.metric_prediction import (
     Moments,
     joined,
@@ -26,19 +28,21 @@ from dse.optimizers.bayesian.metric_prediction import (
 )
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.output_transform import LARGE
-from dse.optimizers.bayesian.part_values import PartValues
-from dse.optimizers.bayesian.posterior import Beliefs, beliefs, hope_after
-from dse.optimizers.bayesian.rung_prior import FIRST, RungPrior
+from dse.optimizers.bayesian.posterior import Posterior, fit_posterior, hope_after
 from dse.optimizers.bayesian.search_effort import LEVELS, OFFSPRING, SearchEffort
 from dse.optimizers.separable.separable_search import SeparableSearch
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence
-from dse.optimizers.support.level_coverage import LevelCoverage, first_parts, order_by_coverage
+from dse.optimizers.support.level_coverage import (
+    LevelCoverage,
+    count_first_settings,
+    order_by_coverage,
+)
 from dse.protocols import OptimizerTraits
 
 _CLIMBERS = 8
 _SPARE = 4
-"""Bred designs for each one wanted, as some share a measured part or allow no feasible design."""
+"""Offspring per wanted design: some share a measured setting or have no feasible design."""
 _SEQUENCE, _RARE = 512, 64
 """Space-filling designs, and designs of rare levels, from which the first ones are chosen."""
 _SMALL, _DULL = 2e-3, 1e-6
@@ -57,7 +61,7 @@ class GreyBox:
 
     Args:
         problem: problem to optimise.
-        initial: number of space-filling measured parts before the first model; by default 6. If
+        initial: number of space-filling measured settings before the first model; by default 6. If
             nothing is modelled, it is by default one per parameter or two per value of a
             categorical one, from 6 to 20; then the first designs cover each level (a value of a
             categorical or branching parameter) twice as soon as possible, and levels seen less
@@ -65,7 +69,7 @@ class GreyBox:
             designs ends this phase. With modelled lower fidelities (``fidelities:``), the first 4
             designs are from the front that these predict.
         find_sums: whether measured metrics are tried as sums over the parameters without being
-            declared so, where the measured parts are too many to list. A sum is used while it
+            declared so, where the measured settings are too many to list. A sum is used while it
             predicts left-out measurements better than a Gaussian process.
 
     Source:
@@ -84,24 +88,24 @@ class GreyBox:
         self, problem: Problem, *, initial: int | None = None, find_sums: bool = True
     ) -> None:
         self._problem = problem
-        self._roles = MeasuredSplit(problem=problem)
+        self._split = MeasuredSplit(problem=problem)
         is_guided = bool(problem.asked - problem.measured)
-        covered = frozenset[str]() if is_guided else self._roles.part
-        self._initial = initial or first_parts(problem.space, covered)
+        covered = frozenset[str]() if is_guided else self._split.measured_parameters
+        self._initial = initial or count_first_settings(problem.space, covered)
         self._coverage = LevelCoverage(problem.space, covered, problem.rng(0, 1))
-        self._parts = MeasuredParts(problem, self._roles, self._coverage)
-        self._stairs = ConditionalFronts(problem, self._roles, bounded=True)
-        self._values = PartValues(self._roles, self._stairs, self._parts)
-        self._finds_sums = find_sums and self._parts.all is None
-        self._library = LibraryAgreement.of(problem, self._roles)
-        self._rungs = RungPrior.of(problem, self._roles)
-        if self._rungs is not None and self._rungs.covers_objectives and initial is None:
+        self._settings = MeasuredSettings(problem, self._split, self._coverage)
+        self._front_cache = ConditionalFrontCache(problem, self._split, bounded=True)
+        self._values = AcquisitionValues(self._split, self._front_cache, self._settings)
+        self._finds_sums = find_sums and self._settings.all is None
+        self._library = LibraryAgreement.of(problem, self._split)
+        self._fidelities = LowFidelityPrior.of(problem, self._split)
+        if self._fidelities is not None and self._fidelities.covers_objectives and initial is None:
             self._initial = min(self._initial, FIRST)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._finished: list[Trial] = []
         self._last_fitter: ModelFitter | None = None
         self._fitted_at = -1
-        self._learnt: tuple[int, Beliefs | None] = (-1, None)
+        self._learnt: tuple[int, Posterior | None] = (-1, None)
         self._fitted_effort = 0
         self._events: list[Event] = []
         self._reported: set[int] = set()
@@ -113,7 +117,7 @@ class GreyBox:
         self.expected_gain = None
         self._forget_other_effort()
         taken = {*(trial.design for trial in self._finished), *pending}
-        gone = set(self._parts.keys(self._attempted(pending)))
+        gone = set(self._settings.keys(self._attempted(pending)))
         found = self._ends(count, gone, pending)
         is_first = not found and len(gone) < self._initial
         if is_first and (self._library is None or not self._library.is_used(self._finished)):
@@ -140,36 +144,38 @@ class GreyBox:
         return joined(measured, known_moments(self._problem, designs)) if measured else {}
 
     def _first(self, count: int, gone: set[bytes], pending: Sequence[Design]) -> list[Design]:
-        """Return designs whose measured parts fill the space and cover each level.
+        """Return designs whose measured settings fill the space and cover each level.
 
-        The measured part of a design is the values of the parameters that measurements read; the
+        The measured setting of a design is the values of the parameters that measurements read; the
         other values are those with which the design is nearest to the ideal point.
         """
         space, found = self._problem.space, list[Design]()
         even = space.batch(self._sequence.first(_SEQUENCE, ()))
         attempted = self._attempted(pending)
-        if self._rungs is not None and self._rungs.is_used(self._finished):
-            every = self._parts.distinct(even if self._parts.all is None else self._parts.all, gone)
-            return self._complete(self._rungs.choose_first(every, attempted, count), count)
+        if self._fidelities is not None and self._fidelities.is_used(self._finished):
+            every = self._settings.distinct(
+                even if self._settings.all is None else self._settings.all, gone
+            )
+            return self._complete(self._fidelities.choose_first(every, attempted, count), count)
         rare = self._coverage.sample_rare(_RARE, self._problem.rng(0, 2))
-        several = self._parts.distinct(concatenate_batches([even, rare]), gone)
+        several = self._settings.distinct(concatenate_batches([even, rare]), gone)
         order = order_by_coverage(self._coverage, several, attempted, len(several))
         for design in several.take(order).designs():
             if len(found) == count:
                 break
             one = space.batch([design])
-            key = self._parts.keys(one)[0]
+            key = self._settings.keys(one)[0]
             if key not in gone:
                 gone.add(key)
                 found += self._values.complete(one, None)[:1]
         return found
 
-    def _complete(self, parts: Batch, count: int) -> list[Design]:
-        """Return up to ``count`` designs with these measured parts, completed by models."""
+    def _complete(self, settings: Batch, count: int) -> list[Design]:
+        """Return up to ``count`` designs with these measured settings, completed by models."""
         found: list[Design] = []
-        for row in range(len(parts)):
+        for row in range(len(settings)):
             if len(found) < count:
-                found += self._values.complete(parts.take(np.array([row])), None)[:1]
+                found += self._values.complete(settings.take(np.array([row])), None)[:1]
         return found
 
     def _attempted(self, pending: Sequence[Design]) -> Batch:
@@ -182,13 +188,15 @@ class GreyBox:
         if self._sums is None or not self._sums.usable:
             return []
         ends = self._sums.open_ends(self._attempted(pending))
-        fresh = self._parts.distinct(ends, gone)
+        fresh = self._settings.distinct(ends, gone)
         return self._complete(fresh, count)
 
     @cached_property
     def _sums(self) -> SeparableSearch | None:
         """Search with additive surrogates; ``None`` if no measured metric may be a sum."""
-        return SeparableSearch.of(self._problem, self._roles, self._stairs, find=self._finds_sums)
+        return SeparableSearch.of(
+            self._problem, self._split, self._front_cache, find=self._finds_sums
+        )
 
     @property
     def _has_trusted_sums(self) -> bool:
@@ -203,10 +211,10 @@ class GreyBox:
     def _breed(
         self, count: int, taken: set[Design], gone: set[bytes], rng: np.random.Generator
     ) -> list[Design]:
-        """Return offspring of the front whose measured parts are new, without a surrogate."""
+        """Return offspring of the front whose measured settings are new, without a surrogate."""
         best = select_elite(self._problem, self._finished).designs()
         bred = breed_designs(self._problem, best, _SPARE * count, taken=taken, rng=rng)
-        new = self._parts.distinct(self._problem.space.batch(bred), gone)
+        new = self._settings.distinct(self._problem.space.batch(bred), gone)
         return self._complete(new, count)
 
     @property
@@ -217,13 +225,13 @@ class GreyBox:
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
         try:
-            known = self._beliefs()
+            known = self._posterior()
             if known is None:
                 return []
             found: list[Design] = []
             for _ in range(count):
                 waiting = [*pending, *found]
-                one = self._best(self._awaiting(known, waiting), waiting, rng)
+                one = self._best(self._condition_on_pending(known, waiting), waiting, rng)
                 if one is None:
                     break
                 found.append(one)
@@ -233,7 +241,7 @@ class GreyBox:
             return []
         return found
 
-    def _beliefs(self) -> Beliefs | None:
+    def _posterior(self) -> Posterior | None:
         """Return the posterior given the finished trials, cached by their number.
 
         The number of finished trials alone decides whether hyperparameters are refitted.
@@ -242,15 +250,17 @@ class GreyBox:
         if self._learnt[0] != finished:
             last = finished - finished % (_stride(finished) * self._amounts.stride)
             if last not in (finished, self._fitted_at):
-                self._taught(last, refit=True)
-            self._learnt = finished, self._taught(finished, refit=last == finished)
+                self._fit_posterior(last, refit=True)
+            self._learnt = finished, self._fit_posterior(finished, refit=last == finished)
         return self._learnt[1]
 
-    def _taught(self, count: int, *, refit: bool) -> Beliefs | None:
+    def _fit_posterior(self, count: int, *, refit: bool) -> Posterior | None:
         if refit:
             self._fitted_at = count
         first = self._finished[:count]
-        found = beliefs(self._problem, self._roles, self._stairs, first, self._fitter, refit=refit)
+        found = fit_posterior(
+            self._problem, self._split, self._front_cache, first, self._fitter, refit=refit
+        )
         if self._library is not None:
             self._library.report(self._fitter.weights, first)
         if found is not None:
@@ -265,36 +275,38 @@ class GreyBox:
             sums = None if self._sums is None else self._sums.sums
             most = self._amounts.rows
             self._last_fitter = ModelFitter(
-                self._problem, self._roles, probe, sums, library=self._library, most=most
+                self._problem, self._split, probe, sums, library=self._library, most=most
             )
         return self._last_fitter
 
-    def _report_magnitudes(self, known: Beliefs) -> None:
+    def _report_magnitudes(self, known: Posterior) -> None:
         """Report objectives whose extreme values are rescaled or clipped for the surrogates."""
-        for place, magnitude in zip(self._roles.learnt, known.magnitudes, strict=True):
+        for place, magnitude in zip(self._split.learnt, known.magnitudes, strict=True):
             if not magnitude.is_identity and place not in self._reported:
                 self._reported.add(place)
                 text = f"{self._problem.objectives[place].expression.text}: values beyond "
                 text += f"{LARGE:g} {magnitude.words}"
                 self._events.append(Event(kind="clipped", text=text, told=len(self._finished)))
 
-    def _awaiting(self, known: Beliefs, pending: Sequence[Design]) -> Beliefs:
+    def _condition_on_pending(self, known: Posterior, pending: Sequence[Design]) -> Posterior:
         if not pending:
             return known
         batch = self._problem.space.batch(pending)
-        return known.awaiting(batch, [own.losses for own in self._stairs.wholes(batch)])
+        return known.awaiting(
+            batch, [own.losses for own in self._front_cache.complete_fronts(batch)]
+        )
 
     def _best(
-        self, known: Beliefs, pending: Sequence[Design], rng: np.random.Generator
+        self, known: Posterior, pending: Sequence[Design], rng: np.random.Generator
     ) -> Design | None:
         """Return the design to measure next.
 
-        It has the measured part of largest expected gain, completed by the most promising values of
-        the other parameters.
+        It has the measured setting of largest expected gain, completed by the most promising values
+        of the other parameters.
         """
-        gone = set(self._parts.keys(self._attempted(pending)))
+        gone = set(self._settings.keys(self._attempted(pending)))
         lacking = self._lacking(pending, gone)
-        front = self._believed_front(known, gone)
+        front = self._predict_front(known, gone)
         pool = self._candidate_pool(front, gone, lacking, rng)
         if not len(pool):
             return None
@@ -302,7 +314,7 @@ class GreyBox:
         self._values.learn_utility(self._problem, known, self._finished, self.preferences, pool)
         is_steered = self._values.utility is not None
         worth = self._values.expected_gains(known, pool, rng)
-        if self._parts.all is None and not self._has_trusted_sums:
+        if self._settings.all is None and not self._has_trusted_sums:
             pool, worth = self._values.climb(
                 known, pool, worth, gone, rng, steps=self._amounts.climbs
             )
@@ -324,17 +336,17 @@ class GreyBox:
         return None
 
     def _lacking(self, pending: Sequence[Design], gone: set[bytes]) -> Floats:
-        """Return how many more trials each level needs before its main effect is believed.
+        """Return how many more trials each level needs before its main effect counts.
 
         At every other trial the numbers are 0, so that promising designs are measured in between.
-        They are always 0 for separable parts, and while a library, rungs or preferences guide the
-        search.
+        They are always 0 for additive terms, and while a library, lower fidelities or preferences
+        guide the search.
         """
         levels = len(self._coverage.levels)
         is_guided = self.preferences or (self._sums is not None and self._sums.usable)
         if not levels or len(gone) % 2 or is_guided:
             return np.zeros(levels)
-        guides = (one for one in (self._library, self._rungs) if one is not None)
+        guides = (one for one in (self._library, self._fidelities) if one is not None)
         if any(one.is_used(self._finished) for one in guides):
             return np.zeros(levels)
         return self._coverage.lacking(self._attempted(pending))
@@ -346,32 +358,32 @@ class GreyBox:
 
         Args:
             front: designs of the predicted front; ``None`` without one.
-            gone: keys of the measured parts to leave out.
+            gone: keys of the measured settings to leave out.
             lacking: trials that each level lacks, (levels,).
             rng: generator of the draws.
         """
-        own, is_listed = self._amounts, self._parts.all is not None
+        own, is_listed = self._amounts, self._settings.all is not None
         best = None if is_listed else select_elite(self._problem, self._finished)
-        pool = self._parts.pool(best, gone, rng, drawn=own.drawn, bred=own.bred)
+        pool = self._settings.pool(best, gone, rng, drawn=own.drawn, bred=own.bred)
         if front is not None:
-            pool = self._parts.distinct(concatenate_batches([front, pool]), set())
+            pool = self._settings.distinct(concatenate_batches([front, pool]), set())
         return pool.take(self._coverage.rows_lacking(pool, lacking)) if lacking.any() else pool
 
-    def _believed_front(self, known: Beliefs, gone: set[bytes]) -> Batch | None:
-        """Return the unmeasured designs of the predicted front of the sums of parts, if any."""
-        if self._parts.all is not None or self._sums is None:
+    def _predict_front(self, known: Posterior, gone: set[bytes]) -> Batch | None:
+        """Return the unmeasured designs of the predicted front of the sums of terms, if any."""
+        if self._settings.all is not None or self._sums is None:
             return None
         front = self._sums.candidates(known)
-        return None if front is None else self._parts.distinct(front, gone)
+        return None if front is None else self._settings.distinct(front, gone)
 
-    def _move_reference(self, known: Beliefs, pool: Batch, front: Batch | None) -> Beliefs:
+    def _move_reference(self, known: Posterior, pool: Batch, front: Batch | None) -> Posterior:
         """Move the reference point beyond the predicted front, unless the user fixed it."""
         if self._problem.fixed_reference is not None:
             return known
         known = known.reaching(pool, hope_after(len(self._finished), self._problem))
         if front is None or not len(front):
             return known
-        return known.covering(front, *self._stairs.guess_fronts(front))
+        return known.covering(front, *self._front_cache.estimate_fronts(front))
 
     def _boldness(self, gain: float, size: float) -> float:
         """Return a factor for posterior standard deviations: above 1 if the expected gain is small.

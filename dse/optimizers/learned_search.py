@@ -193,7 +193,7 @@ class _Outcomes:
         self._columns |= {name: Column(values) for name, values in known.columns.items()}
         self._fine = np.ones(len(batch), dtype=bool)
         self._fine[list(known.failures)] = False
-        self._beliefs = {name: model(batch) for name, model in models.items()}
+        self._predictions = {name: model(batch) for name, model in models.items()}
 
     def draw(self, standard: Floats) -> tuple[Floats, Mask]:
         """Return losses on the objectives' scales, (n, m), and which designs are feasible, (n,).
@@ -202,8 +202,8 @@ class _Outcomes:
             standard: deviation of each metric from its mean, in standard deviations.
         """
         columns = dict(self._columns)
-        for (name, belief), one in zip(self._beliefs.items(), standard, strict=True):
-            columns[name] = Column(belief.at(float(one)))
+        for (name, prediction), one in zip(self._predictions.items(), standard, strict=True):
+            columns[name] = Column(prediction.at(float(one)))
         losses = self._problem.on_scales(self._problem.losses(columns, self._size))
         slacks = self._problem.slacks(columns, self._size)
         fine = self._fine & np.isfinite(losses).all(axis=1) & (slacks >= 0).all(axis=1)

@@ -12,7 +12,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.errors import PluginError
 from dse.optimizers.bayesian.fidelity_calibration import FEWEST
-from dse.optimizers.bayesian.promotion_value import Promise
+from dse.optimizers.bayesian.promotion_value import PromotionValue
 from dse.protocols import OptimizerTraits
 from dse.registry import make
 
@@ -99,8 +99,8 @@ class Ladder:
         return len(done) > FEWEST and reference(self._problem, done) is not None
 
     def _gains(self, finished: Sequence[Trial], screened: Sequence[Trial]) -> list[float]:
-        promise = Promise(self._problem, finished)
-        return [promise.of(trial) for trial in screened]
+        value = PromotionValue(self._problem, finished)
+        return [value.of(trial) for trial in screened]
 
     def _newcomers(self) -> float:
         """Return the expected gain of a new design: the mean over the latest screened designs.

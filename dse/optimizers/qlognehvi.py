@@ -30,7 +30,7 @@ from dse.optimizers.bayesian.training_data import (
     Scale,
     TrainingData,
     bare_metric,
-    lesson,
+    build_training_data,
 )
 from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.support.constraints import known_admissible
@@ -175,7 +175,7 @@ class QLogNehvi:
 
         finished = len(self._finished)
         if self._memory[0] != (finished, self.effort):
-            learnt = lesson(self._problem, self._select_trials())
+            learnt = build_training_data(self._problem, self._select_trials())
             fitted = self._fitted_before(finished)
             with seed_generators(int(self._problem.rng(finished).integers(2**31))):
                 surrogate = learnt and BotorchSurrogate(learnt, fitted)
@@ -197,7 +197,7 @@ class QLogNehvi:
             self._fitted = (last, self.effort), None
             seed = int(self._problem.rng(last).integers(2**31))
             with suppress(*NUMERICAL), seed_generators(seed):
-                learnt = lesson(self._problem, self._select_trials(last))
+                learnt = build_training_data(self._problem, self._select_trials(last))
                 self._fitted = (last, self.effort), learnt and BotorchSurrogate(learnt)
         return self._fitted[1]
 
@@ -207,11 +207,11 @@ def _losses(objective: Objective, scale: Scale, values: Floats) -> Floats:
     return objective.off_scale(scale.losses(values))
 
 
-def _share(lesson: TrainingData, worth: float) -> float | None:
+def _share(data: TrainingData, worth: float) -> float | None:
     """Return the expected gain exp(``worth``) as a fraction of the front's hypervolume.
 
     It is ``None`` if there is no hypervolume, or with too many objectives.
     """
-    many = len(lesson.scales) > MANY_OBJECTIVES
-    volume = hypervolume(lesson.front, np.zeros(len(lesson.scales))) if len(lesson.front) else 0.0
+    many = len(data.scales) > MANY_OBJECTIVES
+    volume = hypervolume(data.front, np.zeros(len(data.scales))) if len(data.front) else 0.0
     return None if many or volume <= 0 else float(np.exp(worth) / volume)

@@ -12,7 +12,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError
-from dse.optimizers.adapters.ax_space import axes, nearest_unseen_design
+from dse.optimizers.adapters.encoded_points import axes, nearest_unseen_design
 from dse.optimizers.bayesian.candidates import breed_designs, draw_designs
 from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.support.constraints import known_admissible, trial_violations
@@ -145,9 +145,9 @@ class Tpe:
         self._enter_trials()
         found: list[Design] = []
         while len(found) < count:
-            wish = self._study.wish([*pending, *found], int(rng.integers(2**31)))
+            point = self._study.suggest_point([*pending, *found], int(rng.integers(2**31)))
             design = nearest_unseen_design(
-                self._problem, wish, self._taken.union(pending, found), rng
+                self._problem, point, self._taken.union(pending, found), rng
             )
             if not design:
                 break

@@ -4,6 +4,8 @@ Each protocol lists laws: requirements that every implementation must meet. Each
 test in :mod:`dse.testing`.
 """
 
+import warnings
+
 from dse.protocols.calibration import CalibrationError, CalibrationResult, HasCalibration
 from dse.protocols.deployment import (
     DeployedModel,
@@ -62,7 +64,7 @@ from dse.protocols.learning import (
     InputImportance,
     LearnedMetric,
     LearningResult,
-    MetricBelief,
+    MetricPrediction,
     Regression,
 )
 from dse.protocols.model_error import ErrorOrigin, ModelError, StatesModelErrors
@@ -90,6 +92,7 @@ from dse.protocols.storage import (
     TrialStorage,
 )
 from dse.protocols.trained_weights import HasTrainedWeights, weights_trained_for
+from dse.system.deprecation import UNTIL
 
 __all__ = [
     "COHERENT",
@@ -134,7 +137,7 @@ __all__ = [
     "LearnedMetric",
     "LearningResult",
     "MayBeMissing",
-    "MetricBelief",
+    "MetricPrediction",
     "ModelError",
     "Needs",
     "NeedsResources",
@@ -174,3 +177,16 @@ __all__ = [
     "weights_trained_for",
     "written_formulas_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return a class by its former name, with a warning."""
+    if name not in _FORMER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    present = _FORMER[name]
+    text = f"{__name__}.{name} is {present} now; it is found until {UNTIL}"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
+    return globals()[present]
+
+
+_FORMER = {"MetricBelief": "MetricPrediction"}

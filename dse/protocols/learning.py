@@ -92,7 +92,7 @@ class HasLearning(Protocol, metaclass=Capability):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricBelief:
+class MetricPrediction:
     """Prediction of a metric at n designs: a normal distribution of the metric or its logarithm.
 
     Args:
@@ -114,7 +114,7 @@ class MetricBelief:
 class Regression(Protocol):
     """Fitted regression of one metric over designs."""
 
-    def __call__(self, batch: Batch) -> MetricBelief:
+    def __call__(self, batch: Batch) -> MetricPrediction:
         """Return the prediction at n designs."""
         ...
 

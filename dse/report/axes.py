@@ -156,11 +156,11 @@ def focus(
 ) -> tuple[float, float] | None:
     """Return axis limits that zoom in on the best values, unless all values are near the best.
 
-    ``None`` means no zoom. A value is far if it is more than one span away from the best values,
-    and also from the middle half of the other values if there are fewer than three best values. The
-    span is the range of the values that the distance is taken from, or the range of the middle half
-    of the other values if that is wider. Marked values, such as limits, are kept in view up to two
-    spans away.
+    ``None`` means no zoom. The limits contain a core of values: the best values and, if there are
+    fewer than three of them, the middle half of the other values. Other values are left out if they
+    are more than one span away from the core, and marked values, such as limits, if they are more
+    than two spans away. The span is the range of the core, or that of the middle half of the other
+    values if it is wider.
     """
     best, others, marked = (_scale_values(each, log=log) for each in (best, others, marked))
     if not len(best):

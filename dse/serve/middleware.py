@@ -84,7 +84,7 @@ class RequestMiddleware:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        answer = _Armed(send)
+        answer = _SecureSender(send)
         reason = self._find_refusal(scope)
         try:
             body = b"" if reason else await _body(receive, Headers(scope=scope))
@@ -96,7 +96,7 @@ class RequestMiddleware:
             response = refusal(scope["path"], *reason, headers=_MORE.get(reason[0]))
             await response(scope, receive, answer)
 
-    async def _admit(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
+    async def _admit(self, scope: Scope, receive: Receive, answer: _SecureSender) -> _Reason | None:
         """Pass the request to the application, if the client has a free slot.
 
         The result is the reason for a refusal or failure; ``None`` if the request was answered.
@@ -112,7 +112,9 @@ class RequestMiddleware:
             del scope[PLACE]
             places.leave(client)
 
-    async def _answer(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, answer: _SecureSender
+    ) -> _Reason | None:
         try:
             await self._app(scope, receive, answer)
         except Exception:
@@ -187,7 +189,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-class _Armed:
+class _SecureSender:
     """ASGI sender that adds the security headers and sends a long body in several messages."""
 
     def __init__(self, send: Send) -> None:

@@ -79,10 +79,10 @@ def server(
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=_HEAD_BYTES,
     )
-    return _Telling(config, app.state.house, host, say)
+    return _AnnouncingServer(config, app.state.house, host, say)
 
 
-class _Telling(uvicorn.Server):
+class _AnnouncingServer(uvicorn.Server):
     """Uvicorn server that prints its URL when it is ready, and ends event streams at shutdown."""
 
     def __init__(

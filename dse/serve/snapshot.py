@@ -23,7 +23,7 @@ from dse.report.json.gap_json import known_gap
 from dse.serve.error_responses import UnknownError
 from dse.study.claimed_trials import LEASE_S
 from dse.study.liveness import gone
-from dse.study.stopping_bounds import Room
+from dse.study.stopping_bounds import RemainingBudget
 from dse.study.study_engine import StudyEngine
 
 MOST_PAIRS = 3
@@ -87,12 +87,12 @@ class Snapshot:
         return len({trial.design for trial in self.trials}) >= count
 
     @cached_property
-    def room(self) -> Room:
+    def room(self) -> RemainingBudget:
         """Number of trials that the study's budget still allows; if it is 0, also the reason."""
         bounds, over = self.study.bounds(), self.trials.over
         spent_s = float(self.trials.cost_s[over].sum())
         if bounds.time_s is not None and spent_s >= bounds.time_s:
-            return Room(0, "the time is used up")
+            return RemainingBudget(0, "the time is used up")
         return bounds.room(
             asked=len(self.trials),
             measured=self.measured,

@@ -30,8 +30,8 @@ class StorageMonitor:
         self._opened = ReopenedStorage(storage)
         self._presence = Presence()
         self._names: CachedValue[list[str]] = CachedValue()
-        self._seats: OrderedDict[str, CachedValue[Snapshot]] = OrderedDict()
-        self._seating = Lock()
+        self._entries: OrderedDict[str, CachedValue[Snapshot]] = OrderedDict()
+        self._lock = Lock()
 
     def names(self) -> list[str]:
         """Return the names of all studies.
@@ -53,7 +53,7 @@ class StorageMonitor:
             self._leave(name)
             problem = f"there is no study {name[:80]!r}"
             raise UnknownError(problem, hint=nearest(name[:80], self.names()))
-        found = self._seat(name).at(
+        found = self._entry(name).at(
             lambda before: load_snapshot(name, self._opened.now(), self._presence, before)
         )
         self._forget()
@@ -63,25 +63,27 @@ class StorageMonitor:
         """Close the storage."""
         self._opened.close()
 
-    def _seat(self, name: str) -> CachedValue[Snapshot]:
-        with self._seating:
-            seat = self._seats.setdefault(name, CachedValue())
-            self._seats.move_to_end(name)
-            return seat
+    def _entry(self, name: str) -> CachedValue[Snapshot]:
+        with self._lock:
+            entry = self._entries.setdefault(name, CachedValue())
+            self._entries.move_to_end(name)
+            return entry
 
     def _leave(self, name: str) -> None:
-        with self._seating:
-            self._seats.pop(name, None)
+        with self._lock:
+            self._entries.pop(name, None)
 
     def _forget(self) -> None:
-        with self._seating:
+        with self._lock:
             held = {
-                name: len(seat.value.trials) for name, seat in self._seats.items() if seat.value
+                name: len(entry.value.trials)
+                for name, entry in self._entries.items()
+                if entry.value
             }
             for name in list(held)[:-1]:
                 if sum(held.values()) <= _MOST_TRIALS:
                     return
-                del self._seats[name], held[name]
+                del self._entries[name], held[name]
 
 
 class ReopenedStorage:

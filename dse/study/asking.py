@@ -8,40 +8,20 @@ they are stored, because plug-ins may be faulty.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import NoReturn
 
 from dse.core.design import Design
-from dse.core.preference_answers import answers_at, read_steering
+from dse.core.preference_answers import TOWARD, answers_at, read_steering
 from dse.core.space import DesignSpace
 from dse.core.trial import Event, Queue, State, Take, Trial
 from dse.errors import DesignError, PluginError
-from dse.evaluation.early_stopping import convert_for_optimizer
-from dse.protocols import Optimizer, Queueing, SeeksFavourite, traits_of
-from dse.study.claimed_trials import LOOK_S, Lease
+from dse.protocols import Optimizer, OptimizerTraits, Queueing, SeeksFavourite, traits_of
+from dse.study.claimed_trials import LOOK_S, Clock, Lease
 from dse.study.history import TrialHistory
 from dse.study.lookahead import Lookahead
 from dse.study.thinking import ThinkingControl, effort_changes
-
-
-class Clock:
-    """Monotonic clock of a process, with functions to wait."""
-
-    def now_s(self) -> float:
-        """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for a number of seconds."""
-        time.sleep(seconds)
-
-    def draw_s(self, low_s: float, high_s: float) -> float:
-        """Draw a uniform waiting time, so that drivers that start together do not synchronize."""
-        return random.uniform(low_s, high_s)  # noqa: S311 - no secret, and never recorded
-
 
 _LOOK_PER_DRIVER_S = 0.1
 """Liveness-check interval in seconds per driver, as both the cost and number of checks grow."""
@@ -58,7 +38,7 @@ class AskCoordinator:
     were suggested without knowledge of all trials.
 
     Args:
-        ledger: the driver's copy of the study's trials.
+        history: the driver's copy of the study's trials.
         lease: the driver's lease, which detects lost drivers by their heartbeats.
         clock: the clock for waits and intervals.
         inherit: records the failed attempts of trials taken from lost drivers; returns the trials
@@ -70,7 +50,7 @@ class AskCoordinator:
 
     def __init__(
         self,
-        ledger: TrialHistory,
+        history: TrialHistory,
         lease: Lease,
         *,
         clock: Clock,
@@ -79,7 +59,7 @@ class AskCoordinator:
         lingers: bool = True,
     ) -> None:
         self.term: int | None = None
-        self._ledger = ledger
+        self._history = history
         self._lease = lease
         self._clock = clock
         self._inherit = inherit
@@ -87,7 +67,7 @@ class AskCoordinator:
         self._lingers = lingers
         self._lookahead = Lookahead()
         self._vain = 0
-        self._storage = ledger.storage if isinstance(ledger.storage, Queueing) else None
+        self._storage = history.storage if isinstance(history.storage, Queueing) else None
         self._queue = Queue() if self._storage is None else self._refresh_queue(self._storage)
         many = self._queue.drivers > _FEW  # spread the first checks of drivers that start together
         self._look_at_s = clock.now_s() + (clock.draw_s(0.0, self._often_s) if many else 0.0)
@@ -105,7 +85,7 @@ class AskCoordinator:
     @property
     def knows(self) -> bool:
         """Whether the process has read all trials and outcomes counted in the last queue state."""
-        known = len(self._ledger.finished), len(self._ledger.trials)
+        known = len(self._history.finished), len(self._history.trials)
         return known >= (self._queue.finished, self._queue.trials)
 
     @property
@@ -121,8 +101,8 @@ class AskCoordinator:
             room: maximum number of trials.
             own: numbers of the trials that this driver (process) holds already.
         """
-        storage, ledger = self._storage, self._ledger
-        if storage is None or room <= 0 or (not self.shares and ledger.open.keys() <= own):
+        storage, history = self._storage, self._history
+        if storage is None or room <= 0 or (not self.shares and history.open.keys() <= own):
             return []
         if self.shares and not self._lingers:
             self._refresh_queue(storage)
@@ -132,7 +112,7 @@ class AskCoordinator:
             self._vain += 1
             return []
         taken = storage.take(
-            ledger.study,
+            history.study,
             self._lease.id,
             room,
             known=own,
@@ -165,7 +145,7 @@ class AskCoordinator:
         if self._storage is None or not self.shares or self.term is not None:
             return True
         term = self._queue.term
-        if not self._storage.acquire_asker(self._ledger.study, self._lease.id, term):
+        if not self._storage.acquire_asker(self._history.study, self._lease.id, term):
             self._refresh_queue(self._storage)
             return False
         self.term = term + 1
@@ -174,7 +154,7 @@ class AskCoordinator:
     def end(self) -> None:
         """Release the right to add designs without having added any, if this process holds it."""
         if self._storage is not None and self.term is not None:
-            self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
+            self._storage.release_asker(self._history.study, self._lease.id, self.term)
             self._step_down(self._queue)
 
     def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
@@ -231,7 +211,7 @@ class AskCoordinator:
         return max(LOOK_S, _LOOK_PER_DRIVER_S * self._queue.drivers)
 
     def _refresh_queue(self, storage: Queueing) -> Queue:
-        found = storage.take(self._ledger.study, self._lease.id, 0)
+        found = storage.take(self._history.study, self._lease.id, 0)
         return self._note(found.queue)
 
     def _note(self, queue: Queue) -> Queue:
@@ -251,23 +231,25 @@ class InformedOptimizer:
 
     Args:
         optimizer: the optimizer.
-        ledger: the process's copy of the study's trials.
+        history: the process's copy of the study's trials.
         thinking: the control of the cost of suggestions, if any.
     """
 
     def __init__(
-        self, optimizer: Optimizer, ledger: TrialHistory, thinking: ThinkingControl | None
+        self, optimizer: Optimizer, history: TrialHistory, thinking: ThinkingControl | None
     ) -> None:
         self.finished = 0
         """Number of finished trials that the optimizer has received."""
         self.optimizer = optimizer
-        self.ledger = ledger
+        self.history = history
         self._thinking = thinking
+        self._traits = traits_of(optimizer)
+        self._seeker = optimizer if isinstance(optimizer, SeeksFavourite) else None
         self._events: list[Event] = []
 
     def teach(self, finished: Sequence[Trial]) -> None:
         """Pass the trials that have finished since the last call to the optimizer."""
-        self.optimizer.tell(teachable(self.optimizer, finished))
+        self.optimizer.tell(teachable(self._traits, finished))
         self.finished += len(finished)
 
     def teach_news(self) -> None:
@@ -276,22 +258,25 @@ class InformedOptimizer:
         The loop calls this as late as possible, because of many processes that share a study most
         never ask their optimizer.
         """
-        self.teach(self.ledger.finished[self.finished :])
+        self.teach(self.history.finished[self.finished :])
 
     def choose_effort(self) -> list[Event]:
         """Set the optimizer's effort for the next request; return the event of a change, if any."""
         if self._thinking is None:
             return []
-        ledger = self.ledger
-        changes = effort_changes(ledger.storage.events(ledger.study))
-        return self._thinking.choose(len(ledger.trials), ledger.finished, changes)
+        history = self.history
+        changes = effort_changes(history.storage.events(history.study))
+        return self._thinking.choose(len(history.trials), history.finished, changes)
 
     def propose(self, count: int) -> list[Design]:
         """Return the designs that the optimizer suggests, and collect its events for the record."""
-        if isinstance(self.optimizer, SeeksFavourite):
-            steering = read_steering(self.ledger.storage.events(self.ledger.study))
-            self.optimizer.preferences = answers_at(steering, len(self.ledger.trials))
-        designs = self.optimizer.ask(count, self.ledger.pending)
+        history = self.history
+        if self._seeker is not None:
+            events = history.storage.events(history.study)
+            toward = [event for event in events if event.kind == TOWARD]
+            answers = answers_at(read_steering(toward), len(history.trials)) if toward else ()
+            self._seeker.preferences = answers
+        designs = self.optimizer.ask(count, history.pending)
         self._events += self.optimizer.events()
         return designs
 
@@ -306,8 +291,8 @@ class InformedOptimizer:
         """
         if not self._events:
             return ()
-        ledger = self.ledger
-        recorded = {(e.kind, e.text) for e in ledger.storage.events(ledger.study)}
+        history = self.history
+        recorded = {(e.kind, e.text) for e in history.storage.events(history.study)}
         return tuple(one for one in self._events if (one.kind, one.text) not in recorded)
 
     def drop_news(self) -> None:
@@ -318,19 +303,25 @@ class InformedOptimizer:
         """Record the remaining events, after the optimizer has received all finished trials."""
         self.teach_news()
         self._events += self.optimizer.events()
-        self.ledger.storage.record(self.ledger.study, self.news())
+        self.history.storage.record(self.history.study, self.news())
         self.drop_news()
 
 
-def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
-    """Return the finished trials that are passed to the optimizer.
+def teachable(traits: OptimizerTraits, finished: Sequence[Trial]) -> list[Trial]:
+    """Return the finished trials as they are passed to an optimizer with these traits.
 
-    Trials outside the space, and trials at a low fidelity, are included only if the optimizer's
-    traits state that it learns from them.
+    Trials outside the space, and trials at a low fidelity, are included only if it learns from
+    them. A trial that was stopped early counts as failed, without metrics: its last report is not a
+    final measurement, and its design is not suggested again.
     """
-    traits = traits_of(optimizer)
     learns = {State.OUTSIDE: traits.learns_outside, State.SCREENED: traits.multi_fidelity}
-    return [convert_for_optimizer(trial) for trial in finished if learns.get(trial.state, True)]
+    return [
+        replace(one, state=State.FAILED, metrics={}, spread={})
+        if one.state is State.STOPPED
+        else one
+        for one in finished
+        if learns.get(one.state, True)
+    ]
 
 
 def check_suggestions(

@@ -14,7 +14,7 @@ from dse.interop.found_trials import ExternalTrial
 from dse.protocols import traits_of
 from dse.schema.study.plugin_checks import AUTO
 from dse.study.claimed_trials import Lease
-from dse.study.import_trials import Taken, Taker, compute_modelled_metrics
+from dse.study.import_trials import ImportedTrial, TrialImporter, compute_modelled_metrics
 from dse.study.proposers import ATTACHED, suggesting
 from dse.study.study_engine import StudyEngine
 from dse.system.credentials import private_environment
@@ -24,14 +24,16 @@ _OUTSIDE = "its design is not legal in the space"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attached:
+class AttachResult:
     """Trials whose results a user attached, and the number of results left out, by reason."""
 
     trials: Sequence[Trial]
     left_out: dict[str, int]
 
 
-def attach_found(study: StudyEngine, found: Sequence[ExternalTrial], *, source: str) -> Attached:
+def attach_found(
+    study: StudyEngine, found: Sequence[ExternalTrial], *, source: str
+) -> AttachResult:
     """Attach external results to a study; parameters and metrics are matched by name.
 
     A result is left out if its design is not legal, if a trial of the study has the design
@@ -50,20 +52,22 @@ def attach_found(study: StudyEngine, found: Sequence[ExternalTrial], *, source: 
     """
     _check(study)
     problem = study.problem
-    taker = Taker(problem, problem.measured, study.trials.iter_designs())
+    importer = TrialImporter(problem, problem.measured, study.trials.iter_designs())
     for one in found:
-        taker.take(one)
-    inside = [one for one in taker.taken if one.outcome.state is not State.OUTSIDE]
-    left_out = dict(taker.left_out)
-    if len(inside) < len(taker.taken):
-        left_out[_OUTSIDE] = len(taker.taken) - len(inside)
+        importer.take(one)
+    inside = [one for one in importer.taken if one.outcome.state is not State.OUTSIDE]
+    left_out = dict(importer.left_out)
+    if len(inside) < len(importer.taken):
+        left_out[_OUTSIDE] = len(importer.taken) - len(inside)
     if not inside:
         reasons = "; ".join(f"{count}: {reason}" for reason, count in left_out.items())
         raise StudyError(f"no result of {source} can be attached", hint=reasons or "it has none")
-    return Attached(trials=_store(study, inside, source), left_out=left_out)
+    return AttachResult(trials=_store(study, inside, source), left_out=left_out)
 
 
-def attach_results(study: StudyEngine, results: Sequence[Taken], *, source: str) -> list[Trial]:
+def attach_results(
+    study: StudyEngine, results: Sequence[ImportedTrial], *, source: str
+) -> list[Trial]:
     """Attach results whose designs are legal; return them as the study's trials.
 
     Args:
@@ -102,7 +106,7 @@ def _check(study: StudyEngine) -> None:
     study.plan.pipeline.may_start = True  # models compute the modelled metrics
 
 
-def _store(study: StudyEngine, results: Sequence[Taken], source: str) -> list[Trial]:
+def _store(study: StudyEngine, results: Sequence[ImportedTrial], source: str) -> list[Trial]:
     """Add the designs as trials that this process holds, and finish them at once."""
     with private_environment():
         known = compute_modelled_metrics(study.problem, results)

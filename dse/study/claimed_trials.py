@@ -7,6 +7,7 @@ made pending once more.
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections.abc import Mapping, Sequence, Set
@@ -27,11 +28,27 @@ LOST = Outcome(
 )
 
 
+class Clock:
+    """Monotonic clock of a process, with functions to wait."""
+
+    def now_s(self) -> float:
+        """Return the seconds since an arbitrary fixed moment; only differences have a meaning."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for a number of seconds."""
+        time.sleep(seconds)
+
+    def draw_s(self, low_s: float, high_s: float) -> float:
+        """Draw a uniform waiting time, so that drivers that start together do not synchronize."""
+        return random.uniform(low_s, high_s)  # noqa: S311 - no secret, and never recorded
+
+
 class ClaimedTrials:
     """Trials that one process has reserved for evaluation, and the storage of their outcomes.
 
     Args:
-        ledger: the driver's copy of the study's trials.
+        history: the driver's copy of the study's trials.
         lease: the driver's lease, which identifies it and detects lost drivers.
         retries: how often a failed trial is evaluated again, by kind of failure.
         begins: whether the study's drivers record when the evaluation of a trial begins.
@@ -39,13 +56,13 @@ class ClaimedTrials:
 
     def __init__(
         self,
-        ledger: TrialHistory,
+        history: TrialHistory,
         lease: Lease,
         retries: Mapping[FailureKind, int],
         *,
         begins: bool = False,
     ) -> None:
-        self._ledger = ledger
+        self._history = history
         self._lease = lease
         self._retries = retries
         self._begins = begins
@@ -58,21 +75,21 @@ class ClaimedTrials:
             room: maximum number of trials.
             own: numbers of the trials that this process holds already.
         """
-        if room <= 0 or self._ledger.open.keys() <= own:
+        if room <= 0 or self._history.open.keys() <= own:
             return []
         if self._lease.due:
             self._lease.look()
-            others = (one for number, one in self._ledger.open.items() if number not in own)
+            others = (one for number, one in self._history.open.items() if number not in own)
             self._free = [trial.number for trial in others if self._lease.free(trial)]
         got: list[Trial] = []
         while len(got) < room and self._free:
             tried, self._free = self._free[: room - len(got)], self._free[room - len(got) :]
-            got += self._claim_trials([number for number in tried if number in self._ledger.open])
+            got += self._claim_trials([number for number in tried if number in self._history.open])
         return got
 
     def keep_held(self, trials: Sequence[Trial]) -> list[Trial]:
         """Return those of the trials that the storage still assigns to this process."""
-        known = self._ledger.storage.trials(self._ledger.study) if trials else ()
+        known = self._history.storage.trials(self._history.study) if trials else ()
         return [one for one in trials if known[one.number].worker == self._lease.id]
 
     def end(self, outcomes: Mapping[int, Outcome], events: Sequence[Event] = ()) -> list[Trial]:
@@ -85,7 +102,7 @@ class ClaimedTrials:
         Returns:
             The trials to try again that this process has reserved.
         """
-        storage, study = self._ledger.storage, self._ledger.study
+        storage, study = self._history.storage, self._history.study
         doubtful = any(o.failure and self._retries.get(o.failure.kind) for o in outcomes.values())
         before = storage.attempts(study) if doubtful else []
         more = {
@@ -101,9 +118,9 @@ class ClaimedTrials:
         freed = storage.retry(study, more)
         for number in freed:  # before the claim: the next attempt must not find this one's files
             if not is_lost(more[number]):
-                forget_outcome(study, self._ledger.open[number])
+                forget_outcome(study, self._history.open[number])
         got = storage.claim(study, freed, self._lease.id)
-        self._ledger.hold(got)
+        self._history.hold(got)
         return got
 
     def split_suspect(self, trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -128,10 +145,10 @@ class ClaimedTrials:
         If a driver was lost with a trial, that counts as an attempt of the trial, unless the
         evaluation is known not to have begun.
         """
-        ledger, lease = self._ledger, self._lease
-        held = {number: ledger.open[number].worker for number in numbers}
-        got = ledger.storage.claim(ledger.study, numbers, lease.id, lease.lost)
-        ledger.hold(got)
+        history, lease = self._history, self._lease
+        held = {number: history.open[number].worker for number in numbers}
+        got = history.storage.claim(history.study, numbers, lease.id, lease.lost)
+        history.hold(got)
         return self._settle_lost_trials(
             got, {n for n, worker in held.items() if worker in lease.lost}
         )
@@ -141,9 +158,9 @@ class ClaimedTrials:
 
         The record is read first, because some of the trials may have finished by now.
         """
-        self._ledger.read()
-        got = [trial for trial in take.trials if trial.number in self._ledger.open]
-        self._ledger.hold(got)
+        self._history.read()
+        got = [trial for trial in take.trials if trial.number in self._history.open]
+        self._history.hold(got)
         return self._settle_lost_trials(got, take.inherited)
 
     def _settle_lost_trials(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
@@ -164,12 +181,12 @@ class Times:
     """Recorder of the times at which the evaluation of a trial begins and ends.
 
     Args:
-        ledger: the study's trials.
+        history: the study's trials.
         kept: whether a begin time is stored immediately; otherwise it is stored with the outcome.
     """
 
-    def __init__(self, ledger: TrialHistory, *, kept: bool) -> None:
-        self._ledger = ledger
+    def __init__(self, history: TrialHistory, *, kept: bool) -> None:
+        self._history = history
         self._kept = kept
         self._begun: dict[int, float] = {}
 
@@ -191,13 +208,13 @@ class Times:
         self.note_all({trial.number: now for trial in trials})
         suspects = {trial.number: now for trial in trials if trial.attempts}
         if suspects and not self._kept:
-            self._ledger.storage.begin(self._ledger.study, suspects)
+            self._history.storage.begin(self._history.study, suspects)
 
     def note_all(self, begun: Mapping[int, float]) -> None:
         """Note when trials were begun, in seconds since the epoch; store it at once if ``kept``."""
         self._begun |= begun
         if begun and self._kept:
-            self._ledger.storage.begin(self._ledger.study, begun)
+            self._history.storage.begin(self._history.study, begun)
 
     def stamp(self, number: int, outcome: Outcome) -> Outcome:
         """Return an outcome with begin and end times filled in if the executor set none."""

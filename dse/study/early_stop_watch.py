@@ -20,7 +20,7 @@ KIND = "stopped"
 class EarlyStopMonitor:
     """Receiver of intermediate metrics (reports) of running trials, which decides which to stop."""
 
-    ledger: TrialHistory
+    history: TrialHistory
     problem: Problem
     rule: Rule | None
     worker: int | None = None
@@ -45,10 +45,10 @@ class EarlyStopMonitor:
             return False
 
     def _decide(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
-        storage, study = self.ledger.storage, self.ledger.study
-        attempt = self.ledger.trials[number].attempts
-        if number in self.ledger.open:
-            attempt = self.ledger.open[number].attempts
+        storage, study = self.history.storage, self.history.study
+        attempt = self.history.trials[number].attempts
+        if number in self.history.open:
+            attempt = self.history.open[number].attempts
         report = Report(
             number=number, attempt=attempt, step=step, metrics=metrics, worker=self.worker
         )
@@ -59,10 +59,10 @@ class EarlyStopMonitor:
         if report not in self._heard:  # the trial was considered lost and reissued elsewhere
             return False
         reports = _up_to(self._heard, report)
-        known = self.ledger.trials
-        added = storage.since(study, len(self.ledger.finished), len(known)).added
+        known = self.history.trials
+        added = storage.since(study, len(self.history.finished), len(known)).added
         designs = [one.design for one in (*known, *added)]
-        finished = self.ledger.finished
+        finished = self.history.finished
         reason = decide(self.rule, self.problem, designs, reports, finished)
         if reason:
             text = f"trial {number}: {reason}"

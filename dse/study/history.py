@@ -107,16 +107,16 @@ def moments(
         yield Moment(ask, news, tuple(waiting.values()))
 
 
-def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestion]:
+def last_suggestions(history: TrialHistory, by: str, most: int) -> list[Suggestion]:
     """Return the last suggestions of an optimizer in the record, oldest first.
 
     Args:
-        ledger: the study's trials.
+        history: the study's trials.
         by: the optimizer's name in the record.
         most: maximum number of suggestions.
     """
-    asks = [ask for ask in ledger.storage.asks(ledger.study) if ask.by == by]
-    events = ledger.storage.events(ledger.study)
+    asks = [ask for ask in history.storage.asks(history.study) if ask.by == by]
+    events = history.storage.events(history.study)
     changes, steering = effort_changes(events), read_steering(events)
     return [
         Suggestion(
@@ -126,7 +126,7 @@ def last_suggestions(ledger: TrialHistory, by: str, most: int) -> list[Suggestio
             effort=effort_at(changes, one.ask.first),
             preferences=answers_at(steering, one.ask.first),
         )
-        for one in moments(asks[-most:], ledger.trials, ledger.finished)
+        for one in moments(asks[-most:], history.trials, history.finished)
     ]
 
 
@@ -134,17 +134,17 @@ class TrialFidelities:
     """Fidelity level of each trial: the number of earlier trials with the same design.
 
     Args:
-        ledger: the process's copy of the study's trials.
+        history: the process's copy of the study's trials.
         stages: the lowest level at which each evaluator runs, by its label; empty if the study has
             only one fidelity.
         whole: designs that are evaluated in full the first time, such as baselines.
     """
 
     def __init__(
-        self, ledger: TrialHistory, stages: Mapping[str, int], *, whole: Collection[Design]
+        self, history: TrialHistory, stages: Mapping[str, int], *, whole: Collection[Design]
     ) -> None:
         self.highest = max(stages.values(), default=0)
-        self._ledger = ledger
+        self._history = history
         self._stages = stages
         self._whole = frozenset(whole)
 
@@ -152,7 +152,7 @@ class TrialFidelities:
         """Return the labels of the evaluators that run at the trial's fidelity; ``None``: all."""
         if not self._stages or trial.design in self._whole:
             return None
-        rung = self._ledger.numbers[trial.design].index(trial.number)
+        rung = self._history.numbers[trial.design].index(trial.number)
         if rung >= self.highest:
             return None
         return frozenset(label for label, stage in self._stages.items() if stage <= rung)

@@ -36,7 +36,7 @@ _FAULTS = {State.INFEASIBLE: "infeasible", State.FAILED: "raised"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class ImportResult:
     """Result of an import: study, trials inside and outside its space, and skipped trials."""
 
     study: StudyEngine
@@ -46,7 +46,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ImportedTrial:
     """Design in a study's space, with the outcome that another tool or the user has recorded."""
 
     design: Design
@@ -61,7 +61,7 @@ def begun(
     name: str | None = None,
     storage: str | Storage | None = None,
     trusted: bool = False,
-) -> Begun:
+) -> ImportResult:
     """Create the study that a study file describes, with trials that another tool has recorded.
 
     Parameters and metrics are matched by name; metrics of analytical models are computed anew. A
@@ -88,12 +88,14 @@ def begun(
     plan.pipeline.may_start = trusted
     if not trusted:
         _check_local(plan, storage)
-    taker = Taker(plan.problem, plan.problem.measured if trusted else plan.problem.unprobed)
+    importer = TrialImporter(
+        plan.problem, plan.problem.measured if trusted else plan.problem.unprobed
+    )
     for one in found:
-        taker.take(one)
-    taken = compute_modelled_metrics(plan.problem, taker.taken)
+        importer.take(one)
+    taken = compute_modelled_metrics(plan.problem, importer.taken)
     if not taken:
-        listed = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
+        listed = "; ".join(f"{count}: {reason}" for reason, count in importer.left_out.items())
         raise StudyError(f"no trial of {source} can be imported", hint=listed or "it has no trials")
     opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
     if (name or plan.name) in opened.studies():
@@ -108,7 +110,9 @@ def begun(
         carried={"from": source, "trials": len(taken)},
         history=build_history(((one.design, one.outcome) for one in taken), text),
     )
-    return Begun(study=study, inside=len(taken) - outside, outside=outside, left_out=taker.left_out)
+    return ImportResult(
+        study=study, inside=len(taken) - outside, outside=outside, left_out=importer.left_out
+    )
 
 
 def _check_local(plan: Plan, storage: str | Storage | None) -> None:
@@ -129,7 +133,7 @@ def _check_local(plan: Plan, storage: str | Storage | None) -> None:
             )
 
 
-class Taker:
+class TrialImporter:
     """Converter of external trials to a study's designs and metrics.
 
     Skipped trials are counted by reason.
@@ -143,7 +147,7 @@ class Taker:
     def __init__(
         self, problem: Problem, needed: frozenset[str], seen: Iterable[Design] = ()
     ) -> None:
-        self.taken: list[Taken] = []
+        self.taken: list[ImportedTrial] = []
         self._needed = needed
         self.left_out: dict[str, int] = {}
         self._problem = problem
@@ -175,7 +179,7 @@ class Taker:
         kind = _FAULTS.get(state)
         failure = Failure(kind=kind, reason=found.reason) if kind else None  # type: ignore[arg-type]
         outcome = Outcome(state=state, metrics=metrics, failure=failure)
-        self.taken.append(Taken(design, outcome))
+        self.taken.append(ImportedTrial(design, outcome))
         return ""
 
     def _design(self, values: Mapping[str, Any]) -> tuple[Design, bool]:
@@ -212,7 +216,9 @@ class Taker:
         return {name: value for name, value in sorted(metrics.items()) if math.isfinite(value)}
 
 
-def compute_modelled_metrics(problem: Problem, taken: Sequence[Taken]) -> list[Taken]:
+def compute_modelled_metrics(
+    problem: Problem, taken: Sequence[ImportedTrial]
+) -> list[ImportedTrial]:
     """Return the trials with the metrics that analytical models compute, computed anew.
 
     Another tool's values of these metrics are overridden.
@@ -231,7 +237,7 @@ def compute_modelled_metrics(problem: Problem, taken: Sequence[Taken]) -> list[T
         if failure is not None:
             state = State.INFEASIBLE if failure.kind == "infeasible" else State.FAILED
             now = replace(outcome, state=state, failure=failure)
-        found[place] = Taken(found[place].design, now)
+        found[place] = ImportedTrial(found[place].design, now)
     return found
 
 

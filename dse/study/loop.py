@@ -30,8 +30,8 @@ from dse.protocols import (
     ReportsIntermediate,
     traits_of,
 )
-from dse.study.asking import AskCoordinator, Clock, InformedOptimizer, check_suggestions
-from dse.study.claimed_trials import ClaimedTrials, Lease, Times
+from dse.study.asking import AskCoordinator, InformedOptimizer, check_suggestions
+from dse.study.claimed_trials import ClaimedTrials, Clock, Lease, Times
 from dse.study.gap_stopping import GapMonitor
 from dse.study.history import TrialFidelities, TrialHistory
 from dse.study.stopping_bounds import Bounds, StoppingRules
@@ -66,7 +66,7 @@ class Loop:
     """
 
     space: DesignSpace
-    ledger: TrialHistory
+    history: TrialHistory
     lease: Lease
     optimizer: Optimizer
     executor: Executor
@@ -83,7 +83,7 @@ class Loop:
     clock: Clock = field(default_factory=Clock)
     gap: GapMonitor | None = None
     is_stopped: Callable[[], bool] = lambda: False
-    on_finished: Callable[[Trial], None] = lambda _: None
+    on_finished: Callable[[Trial], None] | None = None
     set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
 
     _holding: ClaimedTrials = field(init=False)
@@ -94,6 +94,8 @@ class Loop:
     _flying: set[int] = field(default_factory=set, init=False)
     _folders: TrialFolders = field(init=False)
     _times: Times = field(init=False)
+    _informant: HasEvents | None = field(init=False)
+    _reports_begin: bool = field(init=False)
     _noted: int = field(default=0, init=False)
     _idle: bool = field(default=False, init=False)
     _measured: int = field(default=0, init=False)
@@ -138,16 +140,18 @@ class Loop:
             if self._flying or not (reason or self._idle):
                 self._collect()
             elif not over and (self._idle or self._is_awaiting_others()):
-                self._pause()
+                self.clock.sleep(self._pause_for_s)
             else:
-                self._end()
-                return reason
+                return self._end(reason)
+            if not self._asker.shares:
+                self._learn()
         return ended
 
-    def _end(self) -> None:
+    def _end(self, reason: str) -> str:
         self._learn()
         self._folders.remove_retired()
         self._suggester.record()
+        return reason
 
     @property
     def _room(self) -> int:
@@ -160,29 +164,31 @@ class Loop:
 
         The result is empty if the study continues.
         """
-        ledger = self.ledger
+        history = self.history
         stages = self.stages if traits_of(self.optimizer).multi_fidelity else {}
-        self._rungs = TrialFidelities(ledger, stages, whole=self.first)
+        self._rungs = TrialFidelities(history, stages, whole=self.first)
         begins = self.readings.measured
-        self._folders = TrialFolders(ledger.study, used=begins)
-        self._suggester = InformedOptimizer(self.optimizer, ledger, self.thinking)
+        self._folders = TrialFolders(history.study, used=begins)
+        self._suggester = InformedOptimizer(self.optimizer, history, self.thinking)
         self._rules = StoppingRules(self.bounds.min_improvement, self.gap, self._suggester)
-        self._holding = ClaimedTrials(ledger, self.lease, self.retries, begins=begins)
-        self._times = Times(ledger, kept=begins)
+        self._holding = ClaimedTrials(history, self.lease, self.retries, begins=begins)
+        self._times = Times(history, kept=begins)
+        self._informant = self.executor if isinstance(self.executor, HasEvents) else None
+        self._reports_begin = isinstance(self.executor, ReportsBegin)
         if isinstance(self.executor, ReportsBegin):
             self.executor.on_begin = self._times.note
-        reported = len(ledger.finished)  # by an earlier phase of the run, or before it began
-        ledger.read()
+        reported = len(history.finished)  # by an earlier phase of the run, or before it began
+        history.read()
         self._asker = AskCoordinator(
-            ledger,
+            history,
             self.lease,
             clock=self.clock,
             inherit=self._holding.inherit,
             below=self.below,
             lingers=self.lingers,
         )
-        self._folders.sweep(ledger.finished)
-        storage, study = ledger.storage, ledger.study
+        self._folders.sweep(history.finished)
+        storage, study = history.storage, history.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
         self._note_news(reported)
         return self._rules.recall(self.by)
@@ -214,15 +220,15 @@ class Loop:
             if not self._asker.knows:
                 self._learn()
             room = self.bounds.room(
-                asked=len(self.ledger.trials),
-                finished=len(self.ledger.finished),
+                asked=len(self.history.trials),
+                finished=len(self.history.finished),
                 measured=self._measured,
-                under_way=len(self.ledger.open),
+                under_way=len(self.history.open),
                 spent_s=self._spent_s,
             )
             self._until = room.until
             count = min(own + min(ahead, room.affordable), room.count)
-            if count <= 0 or self._dry == self.ledger.sizes:
+            if count <= 0 or self._dry == self.history.sizes:
                 reason = room.reason if count <= 0 else self._enough(())
                 return reason if own > 0 else ""
             self._idle = not self._asker.begin()
@@ -254,13 +260,13 @@ class Loop:
         """
         self._suggester.teach_news()
         started_s = self.clock.now_s()
-        self.first = [design for design in self.first if design not in self.ledger.numbers]
+        self.first = [design for design in self.first if design not in self.history.numbers]
         designs, by = list(self.first[:count]), GIVEN
         changes: list[Event] = []
         if not designs:
             changes = self._suggester.choose_effort()
             designs, by = self._suggester.propose(count), self.by
-            self._dry = self._dry if designs else self.ledger.sizes
+            self._dry = self._dry if designs else self.history.sizes
             reason = self._enough(designs)
             if reason:
                 self._asker.end()
@@ -270,13 +276,13 @@ class Loop:
             self.space,
             by=by,
             wanted=count,
-            asked=self.ledger.numbers,
+            asked=self.history.numbers,
             rungs=0 if by == GIVEN else self._rungs.highest,
         )
         ahead = max(len(designs) - own, 0)
         ask = Ask(
             told=self._suggester.finished,
-            after=len(self.ledger.trials),
+            after=len(self.history.trials),
             wanted=count,
             seconds=self.clock.now_s() - started_s,
             by=by,
@@ -287,8 +293,8 @@ class Loop:
             term=self._asker.term,
             releases=self._asker.term is not None,
         )
-        new = self.ledger.storage.add(self.ledger.study, designs, ask)
-        self.ledger.enter(new)
+        new = self.history.storage.add(self.history.study, designs, ask)
+        self.history.enter(new)
         self._waiting += new[: len(new) - ahead]
         self._asker.note_ask(len(new), ahead, ask.seconds)
         self._suggester.drop_news()
@@ -301,7 +307,7 @@ class Loop:
     def _enough(self, designs: Sequence[Design]) -> str:
         """Return why the loop requests no more designs within the budget; '' if it continues."""
         if not designs:
-            self._until = len(self.ledger.trials)
+            self._until = len(self.history.trials)
             return getattr(self.optimizer, "ended", "") or DRY
         kind, reason = self._rules.judge(self._measured)
         if reason:
@@ -318,7 +324,7 @@ class Loop:
             now = self._holding.split_suspect(now)
         submitted = {trial.number for trial in now}
         self._waiting = [one for one in self._waiting if one.number not in submitted]
-        if not isinstance(self.executor, ReportsBegin):  # these report it themselves
+        if not self._reports_begin:
             self._times.note_trials(now)
         if self.lease.was_blind():  # others may have considered it lost and reissued these trials
             now = self._holding.keep_held(now)
@@ -333,8 +339,8 @@ class Loop:
         called_s = self.clock.now_s()
         wait_s = self._pause_for_s
         outcomes = self.executor.collect(wait_s if self._room > 0 else None)
-        if isinstance(self.executor, HasEvents):
-            self._suggester.note(*self.executor.events())
+        if self._informant is not None:
+            self._suggester.note(*self._informant.events())
         self._flying.difference_update(outcomes)
         outcomes = {number: self._times.stamp(number, one) for number, one in outcomes.items()}
         if outcomes:
@@ -346,7 +352,6 @@ class Loop:
             self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
         elif self._idle:
             self.clock.sleep(max(0.0, called_s + wait_s - self.clock.now_s()))
-        self._learn_if_alone()
 
     def _finish_measuring(self) -> None:
         """Wait for the running evaluations (each may take days) and save their outcomes locally."""
@@ -360,27 +365,19 @@ class Loop:
 
     def _is_awaiting_others(self) -> bool:
         """Return whether to wait for other drivers' trials: these may free budget or be rerun."""
-        return self.lingers and any(number < self._until for number in self.ledger.open)
+        return self.lingers and any(number < self._until for number in self.history.open)
 
     @property
     def _pause_for_s(self) -> float:
         return self._asker.pause_s if self._asker.shares else self._pause_s
 
-    def _pause(self) -> None:
-        self.clock.sleep(self._pause_for_s)
-        self._learn_if_alone()
-
-    def _learn_if_alone(self) -> None:
-        if not self._asker.shares:
-            self._learn()
-
     def _learn(self) -> None:
         """Read the trials that any driver has added or finished since the last call."""
-        known = len(self.ledger.trials)
-        news = self.ledger.read()
-        changed = bool(news) or len(self.ledger.trials) > known
+        known = len(self.history.trials)
+        news = self.history.read()
+        changed = bool(news) or len(self.history.trials) > known
         self._pause_s = _SHORTEST_S if changed else min(2 * self._pause_s, _LONGEST_S)
-        self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
+        self._waiting = [trial for trial in self._waiting if trial.number in self.history.open]
         self._folders.retire(self._note_news())
 
     def _note_news(self, reported: int = 0) -> Sequence[Trial]:
@@ -389,13 +386,14 @@ class Loop:
         Args:
             reported: number of finished trials that ``on_finished`` has already received.
         """
-        news = self.ledger.finished[self._noted :]
+        news = self.history.finished[self._noted :]
         unreported = news[max(reported - self._noted, 0) :]
         self._noted += len(news)
         for trial in news:
             self.readings.learn(trial)
             self._measured += trial.measured > 0 or trial.state is State.FAILED
             self._spent_s += trial.cost_s
-        for trial in unreported:
-            self.on_finished(trial)
+        if self.on_finished is not None:
+            for trial in unreported:
+                self.on_finished(trial)
         return news

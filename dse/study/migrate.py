@@ -25,7 +25,7 @@ _FIXED = ("use", "options", "version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class MigrationResult:
     """Result of a migration: the new study, and its numbers of trials in and outside its space."""
 
     study: StudyEngine
@@ -40,7 +40,7 @@ def migrate_stored_study(
     to: str | None = None,
     settings: Mapping[str, Value] | None = None,
     storage: str | Storage | None = None,
-) -> Carried:
+) -> MigrationResult:
     """Create the study that a study file describes, with the finished trials of the study ``name``.
 
     A trial that is legal in the new space counts like a trial that the new study ran, except for
@@ -87,7 +87,7 @@ def migrate_stored_study(
         },
         history=history,
     )
-    return Carried(study=study, inside=len(outcomes) - outside, outside=outside)
+    return MigrationResult(study=study, inside=len(outcomes) - outside, outside=outside)
 
 
 def build_history(

@@ -12,7 +12,7 @@ from dse.core.preference_answers import answers_at, read_steering
 from dse.core.trial import Asked, Trial
 from dse.evaluation.provenance import versions
 from dse.interop.archive.salvage import MARK
-from dse.protocols import AdjustsEffort, Optimizer, SeeksFavourite
+from dse.protocols import AdjustsEffort, Optimizer, SeeksFavourite, traits_of
 from dse.schema.study.plugin_checks import AUTO
 from dse.study.asking import teachable
 from dse.study.early_stop_watch import contradiction
@@ -228,7 +228,7 @@ class Replay:
             new = [d for d in self._resolve_argument if numbers.get(d, [ask.first])[0] >= ask.first]
             return new[:wanted]
         optimizer, known = self._optimizers.get(ask.by) or (suggesting(self._study.plan, ask.by), 0)
-        optimizer.tell(teachable(optimizer, self._record.finished[known : ask.told]))
+        optimizer.tell(teachable(traits_of(optimizer), self._record.finished[known : ask.told]))
         self._optimizers[ask.by] = optimizer, max(known, ask.told)
         if isinstance(optimizer, AdjustsEffort):
             optimizer.effort = effort_at(self._efforts, ask.first)

@@ -92,7 +92,7 @@ class StudyRun:
     executor: PluginSpec
     outside: Executor | None = None
     lease_s: float = LEASE_S
-    on_finished: Callable[[Trial], None] = lambda _: None
+    on_finished: Callable[[Trial], None] | None = None
     on_choice: Callable[[str], None] = lambda _: None
     on_progress: Callable[[int, int], None] = lambda *_: None
     patience_s: float = PATIENCE_S
@@ -100,7 +100,7 @@ class StudyRun:
     on_gap: Callable[[RecordedGap], None] = lambda _: None
     is_stopped: Callable[[], bool] = lambda: False
     _retrying: RetryingStorage = field(init=False)
-    _ledger: TrialHistory = field(init=False)
+    _history: TrialHistory = field(init=False)
     _lease: Lease = field(init=False)
 
     def go(self) -> str:
@@ -148,9 +148,9 @@ class StudyRun:
             self._retrying, self.name, provenance=facts, lease_s=self.lease_s
         ) as self._lease:
             self._check_weights()
-            self._ledger = TrialHistory(self._retrying, self.name)
-            self._ledger.read()
-            stored = store_spools(self._ledger, self.plan.retries)
+            self._history = TrialHistory(self._retrying, self.name)
+            self._history.read()
+            stored = store_spools(self._history, self.plan.retries)
             if stored:
                 self.on_notice(f"stored {stored} outcomes that could not be stored before")
             yield
@@ -175,8 +175,8 @@ class StudyRun:
             self._loop(suggesting(self.plan, NOBODY), NOBODY, bounds, below=trials)
             if self.is_stopped():
                 return
-            self.plan = settle_baselines(self.plan, self._ledger.trials)
-            check_baselines(self.plan, self._ledger.trials)
+            self.plan = settle_baselines(self.plan, self._history.trials)
+            check_baselines(self.plan, self._history.trials)
 
     def _resolve_optimizer(self) -> str:
         """Return the optimizer's name: the study's, or what ``auto`` has chosen or chooses now.
@@ -226,7 +226,7 @@ class StudyRun:
 
         Trials carried over from another study are skipped, because they cost nothing.
         """
-        trials = self._ledger.trials[self.carried : self.carried + 1]
+        trials = self._history.trials[self.carried : self.carried + 1]
         return trials[0].cost_s if trials and trials[0].state.finished else None
 
     def _add_what_is_free(self) -> None:
@@ -283,7 +283,7 @@ class StudyRun:
         with closing(runner):
             return Loop(
                 space=self.plan.problem.space,
-                ledger=self._ledger,
+                history=self._history,
                 lease=self._lease,
                 optimizer=optimizer,
                 by=by,
@@ -323,7 +323,7 @@ class StudyRun:
         """
         if isinstance(runner, ReportsIntermediate):
             runner.on_report = EarlyStopMonitor(
-                ledger=self._ledger,
+                history=self._history,
                 problem=self.plan.problem,
                 rule=self.plan.early_stopping,
                 worker=self._lease.id,

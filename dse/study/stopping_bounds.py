@@ -19,7 +19,7 @@ ENOUGH = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RemainingBudget:
     """Number of further trials that a budget allows, and the exhausted limit if it is 0.
 
     Unfinished trials with numbers below ``until`` may still leave some of the budget unused.
@@ -61,7 +61,7 @@ class Bounds:
 
     def room(
         self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0
-    ) -> Room:
+    ) -> RemainingBudget:
         """Return how many more trials the limits allow.
 
         Args:
@@ -71,16 +71,18 @@ class Bounds:
             spent_s: seconds of evaluation so far.
             finished: number of finished trials.
         """
-        room = Room(ENOUGH)
+        room = RemainingBudget(ENOUGH)
         if self.trials is not None:
-            room = Room(self.trials - asked, f"{self.trials} trials are done", self.trials)
+            room = RemainingBudget(
+                self.trials - asked, f"{self.trials} trials are done", self.trials
+            )
         if self.measurements is not None:
             unused = self.measurements - measured - under_way
             if unused < room.count:
                 until = asked if measured < self.measurements else 0
-                room = Room(unused, f"{self.measurements} measurements are done", until)
+                room = RemainingBudget(unused, f"{self.measurements} measurements are done", until)
         if self.cost is not None and spent_s * (self.price_per_s or 0.0) >= self.cost:
-            room = Room(0, f"{self.cost:g} $ are spent")
+            room = RemainingBudget(0, f"{self.cost:g} $ are spent")
         if self.cost is not None and self.price_per_s:
             each_s = spent_s / finished if finished else 0.0
             left_s = self.cost / self.price_per_s - spent_s
@@ -150,18 +152,18 @@ class StoppingRules:
         Args:
             by: the optimizer's name in the record.
         """
-        ledger = self._suggester.ledger
-        events = ledger.storage.events(ledger.study)
-        ended = "" if self._gap is None else self._gap.recall(events, ledger.trials)
+        history = self._suggester.history
+        events = history.storage.events(history.study)
+        ended = "" if self._gap is None else self._gap.recall(events, history.trials)
         if ended or self._least is None:
             return ended
         self._patience = Patience(self._least)
-        ended = self._patience.ended(events, ledger.trials)
+        ended = self._patience.ended(events, history.trials)
         if ended:
             return ended
-        last = last_suggestions(ledger, by, PATIENCE - 1)
+        last = last_suggestions(history, by, PATIENCE - 1)
         optimizer, teach = self._suggester.optimizer, self._suggester.teach
-        self._patience.recall(optimizer, teach, ledger.finished, last)
+        self._patience.recall(optimizer, teach, history.finished, last)
         return ""
 
     def judge(self, measured: int) -> tuple[str, str]:
@@ -171,7 +173,7 @@ class StoppingRules:
             measured: number of finished trials that cost a measurement.
         """
         if self._gap is not None:
-            events, reason = self._gap.look(self._suggester.ledger.finished, measured)
+            events, reason = self._gap.look(self._suggester.history.finished, measured)
             self._suggester.note(*events)
             if reason:
                 return REACHED, reason

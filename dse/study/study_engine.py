@@ -167,7 +167,7 @@ class StudyEngine(RecordedStudy):
         *,
         budget: Budget | None = None,
         executor: PluginSpec | None = None,
-        on_finished: Callable[[Trial], None] = lambda _: None,
+        on_finished: Callable[[Trial], None] | None = None,
         on_choice: Callable[[str], None] = lambda _: None,
         on_progress: Callable[[int, int], None] = lambda *_: None,
         on_notice: Callable[[str], None] = lambda _: None,
@@ -250,7 +250,7 @@ class StudyEngine(RecordedStudy):
         executor: Executor,
         *,
         bounds: Bounds | None = None,
-        on_finished: Callable[[Trial], None] = lambda _: None,
+        on_finished: Callable[[Trial], None] | None = None,
     ) -> str:
         """Run the study with an executor object that is not a plug-in; return why it stopped.
 

@@ -2,9 +2,12 @@
 
 A process that is killed by SIGKILL cannot clean up. Linux can signal a child whose parent died
 (``PR_SET_PDEATHSIG``), but not the child's children, and setting it needs code between fork and
-exec, which is not safe in a process with threads. A warden is a separate process that holds the
+exec, which is not safe in a process with threads. A watchdog is a separate process that holds the
 read end of a pipe; this process holds the write end: end-of-file on the pipe means that this
 process died, on every Unix.
+
+The kernel's count of processes that it killed for lack of memory tells such a death of a program
+from others.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import IO, Self
 
 from dse.system import process_tree
@@ -31,19 +35,20 @@ GRACE_S = 2.0
 """Time between SIGTERM and SIGKILL, in seconds, for a program to clean up."""
 
 _END_S = 10.0
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def run_mark(folder: str) -> str:
     """Return the name of the environment variable that marks programs started in a folder.
 
     Only one program runs in the folder at a time; by this mark, a later attempt finds a program
-    that an earlier attempt left running. A warden, which ends the programs of a process that dies,
-    does not use this mark, because the next program has it as well.
+    that an earlier attempt left running. A watchdog, which ends the programs of a process that
+    dies, does not use this mark, because the next program has it as well.
     """
     return f"DSE_RUN_{sha256(folder.encode()).hexdigest()[:16]}"
 
 
-class Warden:
+class Watchdog:
     """Watchdog process that ends the programs of this process if this process dies.
 
     As a context manager it is dismissed at the end of the block. It ends only the programs that the
@@ -110,51 +115,51 @@ class Warden:
         self._pipe.close()
 
 
-class WardenPool:
-    """Pool of reusable wardens (watchdog processes), because starting one takes milliseconds.
+class WatchdogPool:
+    """Pool of reusable watchdog processes, because starting one takes milliseconds.
 
-    The wardens end with the pool. A copy of the pool in another process, pickled or forked, starts
-    new wardens.
+    The watchdogs end with the pool. A copy of the pool in another process, pickled or forked,
+    starts new watchdogs.
     """
 
     def __init__(self) -> None:
-        self._free: list[Warden] = []
+        self._free: list[Watchdog] = []
         weakref.finalize(self, _dismiss, self._free, os.getpid())
         if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
             os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))
 
-    def __reduce__(self) -> tuple[type[WardenPool], tuple[()]]:
-        return WardenPool, ()
+    def __reduce__(self) -> tuple[type[WatchdogPool], tuple[()]]:
+        return WatchdogPool, ()
 
     @contextmanager
-    def lend(self) -> Iterator[Warden]:
-        """Lend a warden to one thread; it is kept unless the block raises."""
-        warden = self._take()
+    def lend(self) -> Iterator[Watchdog]:
+        """Lend a watchdog to one thread; it is kept unless the block raises."""
+        watchdog = self._take()
         try:
-            yield warden
-            warden.watch()
+            yield watchdog
+            watchdog.watch()
         except BaseException:
-            warden.__exit__()
+            watchdog.__exit__()
             raise
-        self._free.append(warden)
+        self._free.append(watchdog)
 
-    def _take(self) -> Warden:
+    def _take(self) -> Watchdog:
         with suppress(IndexError):
             while True:
-                warden = self._free.pop()
-                if warden.is_alive:
-                    return warden
-                warden.__exit__()
-        return Warden()
+                watchdog = self._free.pop()
+                if watchdog.is_alive:
+                    return watchdog
+                watchdog.__exit__()
+        return Watchdog()
 
 
-def _dismiss(free: list[Warden], owner: int) -> None:
+def _dismiss(free: list[Watchdog], owner: int) -> None:
     if os.getpid() == owner:
         while free:
             free.pop().__exit__()
 
 
-def _disown(pool: weakref.ref[WardenPool]) -> None:
+def _disown(pool: weakref.ref[WatchdogPool]) -> None:
     """Give up a forked copy of a pool: an open pipe would hide the parent's death."""
     copied = pool()
     free = [] if copied is None else copied._free  # noqa: SLF001 - of the same module
@@ -192,7 +197,7 @@ class GuardedProgram:
 
 def start_program(
     words: Sequence[str],
-    warden: Warden,
+    watchdog: Watchdog,
     *,
     stdin: int | IO[bytes],
     cwd: str | None = None,
@@ -202,7 +207,7 @@ def start_program(
 
     Args:
         words: the program and its arguments.
-        warden: the watchdog that ends the program if this process dies; it then watches only this
+        watchdog: the watchdog that ends the program if this process dies; it then watches only this
             program.
         stdin: the program's standard input, as for ``subprocess.Popen``.
         cwd: the program's working directory; by default the working directory of this process.
@@ -224,9 +229,47 @@ def start_program(
     )
     program = GuardedProgram(process, mark)
     try:
-        warden.watch(group=process.pid, mark=mark)
+        watchdog.watch(group=process.pid, mark=mark)
     except BaseException:
         with process:  # closes its pipes
             program.stop()
         raise
     return program
+
+
+def count_memory_kills() -> int:
+    """Return how often the out-of-memory killer ended a process of this process's cgroup.
+
+    The count never decreases; it is 0 if the kernel does not provide it.
+
+    Source:
+        ``oom_kill`` in ``memory.events`` (Documentation/admin-guide/cgroup-v2.rst) and in
+        ``memory.oom_control`` (cgroup-v1/memory.rst) of the Linux kernel.
+    """
+    return sum(_read_count(path) for path in _counters())
+
+
+def _counters() -> Iterator[Path]:
+    """Yield the files with this process's out-of-memory counters, of cgroup v1 and v2."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, group = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            root, name = _CGROUPS / "memory", "memory.oom_control"
+        elif number == "0":
+            root, name = _CGROUPS, "memory.events"
+        else:
+            continue
+        own = root / group.lstrip("/") / name
+        yield own if own.exists() else root / name
+
+
+def _read_count(path: Path) -> int:
+    try:
+        words = dict(line.split(None, 1) for line in path.read_text().splitlines() if " " in line)
+        return int(words.get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0

@@ -3,9 +3,9 @@
 A process is found as a descendant of another, or by a mark: a variable in its environment, which
 survives ``setsid`` and double forks. Its id and start time identify it, because ids are reused.
 
-A warden (see :mod:`dse.system.process_guard`) runs this file as a program of the standard library
-alone. The functions that a warden calls therefore do not use psutil on Linux, and modules that take
-long to load, such as psutil, are imported where they are used.
+A watchdog (see :mod:`dse.system.process_guard`) runs this file as a program of the standard library
+alone. The functions that a watchdog calls therefore do not use psutil on Linux, and modules that
+take long to load, such as psutil, are imported where they are used.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 from dse import Metric, Study
 from dse.api.ask_tell import Asking
-from dse.api.ask_tell_executor import Desk
+from dse.api.ask_tell_executor import AskTellExecutor
 from dse.study.claimed_trials import ClaimedTrials
 from dse.study.history import TrialHistory
 from dse.study.loop import Loop
@@ -22,7 +22,7 @@ BUDGET = 6
 
 
 def list_steps() -> Iterator[Any]:
-    for owner in (Loop, Desk, Asking, ClaimedTrials, TrialHistory):
+    for owner in (Loop, AskTellExecutor, Asking, ClaimedTrials, TrialHistory):
         for name, step in vars(owner).items():
             if callable(step) and not name.startswith("__"):
                 yield pytest.param(owner, name, id=f"{owner.__name__}.{name}")

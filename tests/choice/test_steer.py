@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from dse import Metric, Study, Trial, evaluator
 from dse.cli.app import app
 from dse.core.preference_answers import PreferenceAnswer, Steering, answers_at, read_steering
-from dse.core.preference_belief import LearntUtility
 from dse.core.trial import Event
 from dse.core.user_events import renumber_trials
+from dse.core.utility_posterior import LearntUtility
 from dse.errors import StudyError
 from dse.storage.memory import MemoryStorage
 from dse.study.replay import Replay

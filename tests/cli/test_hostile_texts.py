@@ -18,7 +18,7 @@ from dse.core.trial import Driver, Event, Outcome, Report, State
 from dse.report.text.console import SafeConsole
 from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
-from dse.services.progress.screen import Lines, Panelled
+from dse.services.progress.screen import LineDisplay, PanelDisplay
 from dse.storage.sql.database_storage import SqlStorage
 from dse.study.study_engine import StudyEngine
 from dse.system.terminal_text import is_visible, visible, visible_html, visible_json
@@ -236,7 +236,7 @@ def test_a_running_study_shows_marks(folder):
     panel = StudyPanel(study, Budget(trials=40))
     panel.look()
     console.print(panel)
-    for screen in (Lines(console), Panelled(console)):
+    for screen in (LineDisplay(console), PanelDisplay(console)):
         screen.say(TEXT)
     seen = re.sub(r"\x1b\[[\d;]*m", "", file.getvalue())
     assert "hostile" in seen

@@ -52,6 +52,19 @@ def test_named_storage_has_precedence_over_that_of_the_file():
     assert "there is no study 'first'" in _message(done)
 
 
+def test_default_storage_beside_the_file_is_named(tmp_path, monkeypatch):
+    file = tmp_path / "first.yaml"
+    file.write_text("".join(line for line in STUDY.splitlines(True) if "storage" not in line))
+    file.write_text(file.read_text().replace("NAME", "first").replace("FACTOR", "2"))
+    assert run("run", "first.yaml", "-q").exit_code == 0
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    done = run("front", "../first.yaml")
+    assert "there is no storage dse.db in this folder" in _message(done)
+    assert done.exception.hint == "--storage sqlite:///../dse.db"
+    assert run("front", "../first.yaml", *done.exception.hint.split()).exit_code == 0
+
+
 def test_files_of_a_comparison_have_one_storage():
     assert run("run", "second.yaml", "-q").exit_code == 0
     done = run("compare", "first.yaml", "second.yaml")

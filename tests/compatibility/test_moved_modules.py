@@ -6,6 +6,7 @@ from importlib import import_module
 
 import pytest
 
+from dse import protocols
 from dse.system.moved_modules import MOVED
 
 OLD = """
@@ -39,3 +40,9 @@ def test_a_plug_in_imports_by_the_names_of_before():
 def test_what_never_was_is_not_found():
     with pytest.raises(ModuleNotFoundError, match=r"dse\.drivers_of_yore"):
         import_module("dse.drivers_of_yore")
+
+
+def test_a_renamed_class_of_the_protocols_has_its_former_name_too():
+    with pytest.warns(DeprecationWarning, match="MetricPrediction"):
+        former = protocols.MetricBelief
+    assert former is protocols.MetricPrediction

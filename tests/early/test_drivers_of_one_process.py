@@ -48,11 +48,11 @@ class Slow:
 
 def driver_of(plan, storage):
     """An executor with a watch of its own, and what the driver knows of the study."""
-    ledger = TrialHistory(storage, "s")
-    ledger.read()
+    history = TrialHistory(storage, "s")
+    history.read()
     executor = Serial(plan.pipeline)
     executor.on_report = EarlyStopMonitor(
-        ledger=ledger, problem=plan.problem, rule=plan.early_stopping
+        history=history, problem=plan.problem, rule=plan.early_stopping
     )
     return executor
 

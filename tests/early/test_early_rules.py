@@ -14,11 +14,12 @@ from dse.core.trial import Report, State, Trial
 from dse.evaluation.early_stopping import (
     Certain,
     Halving,
-    convert_for_optimizer,
     decide,
     rank_rows,
     runs,
 )
+from dse.protocols import OptimizerTraits
+from dse.study.asking import teachable
 from dse.testing.known import problem_of
 from dse.testing.strategies import losses
 
@@ -189,6 +190,6 @@ def test_what_was_stopped_for_certain_would_have_been_dominated(grows, finished)
 
 def test_optimizers_learn_of_a_stopped_trial_only_that_it_gave_nothing():
     stopped = Trial(number=0, design=DESIGNS[0], state=State.STOPPED, metrics={"loss": 0.1})
-    learnt = convert_for_optimizer(stopped)
+    (learnt,) = teachable(OptimizerTraits(), [stopped])
     assert (learnt.design, learnt.state, learnt.metrics) == (DESIGNS[0], State.FAILED, {})
-    assert convert_for_optimizer(done(1, loss=1.0)) == done(1, loss=1.0)
+    assert teachable(OptimizerTraits(), [done(1, loss=1.0)]) == [done(1, loss=1.0)]

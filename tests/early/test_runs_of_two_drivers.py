@@ -50,10 +50,10 @@ class Drivers:
         self.second = self.watch(1)
 
     def watch(self, worker: int) -> EarlyStopMonitor:
-        ledger = TrialHistory(self.storage, "s")
-        ledger.read()
+        history = TrialHistory(self.storage, "s")
+        history.read()
         problem, rule = self.study.problem, self.study.plan.early_stopping
-        return EarlyStopMonitor(ledger=ledger, problem=problem, rule=rule, worker=worker)
+        return EarlyStopMonitor(history=history, problem=problem, rule=rule, worker=worker)
 
     def mismatch(self, outcome: Outcome, worker: int) -> str:
         self.storage.finish("s", {BETTER: Outcome(state=State.DONE, metrics=GOOD)}, worker=0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.evaluation.process_exit import count_memory_kills
+from dse.system.process_guard import count_memory_kills
 
 GROUPS = Path("/sys/fs/cgroup/memory")
 LIMIT_BYTES = 400 << 20

@@ -11,7 +11,7 @@ from rich.console import Console
 from dse.core.pareto import ParetoSet
 from dse.schema.study.budget import Budget
 from dse.services.progress.panel import StudyPanel
-from dse.services.progress.screen import EVERY_S, Lines
+from dse.services.progress.screen import EVERY_S, LineDisplay
 from dse.services.progress.watch import CLOUD, ProgressTracker
 from dse.study.study_engine import StudyEngine
 
@@ -174,7 +174,7 @@ def test_a_trial_costs_the_loop_next_to_nothing(run) -> None:
 
 def test_a_stream_that_is_no_terminal_gets_a_line_now_and_then(run) -> None:
     file, clock = io.StringIO(), Clock()
-    lines = Lines(Console(file=file), clock=clock)
+    lines = LineDisplay(Console(file=file), clock=clock)
     lines.show(run.panel)
     lines.tick()
     assert file.getvalue() == ""

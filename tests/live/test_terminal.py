@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dse.services.progress.screen import Panelled, _whole
+from dse.services.progress.screen import PanelDisplay, _whole
 
 SPACE = """
 space: s
@@ -197,7 +197,7 @@ def test_an_interrupt_waits_until_a_line_above_the_panel_is_written_whole() -> N
             written.append(text)
             return len(text)
 
-    screen = Panelled(Console(file=Interrupted(), width=80))
+    screen = PanelDisplay(Console(file=Interrupted(), width=80))
     with pytest.raises(KeyboardInterrupt):
         screen.say("auto picked tpe")
     assert "".join(written) == "auto picked tpe\n"
@@ -206,7 +206,7 @@ def test_an_interrupt_waits_until_a_line_above_the_panel_is_written_whole() -> N
 def test_lines_above_the_panel_erase_nothing_else_while_the_panel_grows(monkeypatch) -> None:
     monkeypatch.setattr("dse.services.progress.screen.PER_SECOND", 2_000)
     written = io.StringIO()
-    screen = Panelled(
+    screen = PanelDisplay(
         Console(file=written, width=80, force_terminal=True, _environ={"TERM": "xterm"})
     )
 

@@ -11,7 +11,7 @@ from dse.core.batch import Column
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
 from dse.core.expressions.syntax import Name
-from dse.optimizers.exact.monotonicity import Trend, course, pair_folds, parts_of
+from dse.optimizers.exact.monotonicity import Trend, monotone_range, pair_folds, single_group_terms
 
 RANGES = {"up": (1.0, 4.0), "down": (-3.0, -0.5), "wide": (-2.0, 2.0), "wider": (0.0, 5.0)}
 PARTS = {Name(name): ends for name, ends in RANGES.items()}
@@ -50,12 +50,12 @@ PARTS = {Name(name): ends for name, ends in RANGES.items()}
     ],
 )
 def test_a_part_moves_a_formula_in_a_known_direction(text, name, trend):
-    assert course(pair_folds(parse(text)), PARTS).trends[Name(name)] is trend
+    assert monotone_range(pair_folds(parse(text)), PARTS).trends[Name(name)] is trend
 
 
 def test_nothing_is_told_of_what_may_be_no_finite_number():
     huge = {Name("up"): (1.0, 1e308), Name("wide"): (0.0, 1.0)}
-    assert set(course(parse("up * up + wide").node, huge).trends.values()) == {Trend.EITHER}
+    assert set(monotone_range(parse("up * up + wide").node, huge).trends.values()) == {Trend.EITHER}
 
 
 leaves = st.sampled_from([*RANGES, "1", "0.3", "-2"])
@@ -73,7 +73,7 @@ formulas = st.recursive(
 @given(formulas, st.sampled_from(sorted(RANGES)), st.integers(0, 2**32))
 def test_values_rise_and_fall_as_is_told_and_lie_between_the_ends(text, name, seed):
     expression = parse(text)
-    told = course(pair_folds(expression), PARTS)
+    told = monotone_range(pair_folds(expression), PARTS)
     rng = np.random.default_rng(seed)
     columns = {one: Column(np.full(50, rng.uniform(*ends))) for one, ends in RANGES.items()}
     columns[name] = Column(np.sort(rng.uniform(*RANGES[name], 50)))
@@ -90,7 +90,7 @@ def test_a_folded_list_is_the_steps_of_two_that_compute_it():
     assert pair_folds(parse("sum(up, wide, down)")) == parse("up + wide + down").node
 
 
-def test_the_parts_of_a_formula_are_as_large_as_their_group():
+def test_the_terms_of_a_formula_are_as_large_as_their_group():
     groups = {"up": 0, "down": 0, "wide": 1, "wider": 1}
-    parts = parts_of(parse("up * down + wide - max(wider, up)").node, groups)
-    assert parts == [parse(text).node for text in ("up * down", "wide", "wider", "up")]
+    terms = single_group_terms(parse("up * down + wide - max(wider, up)").node, groups)
+    assert terms == [parse(text).node for text in ("up * down", "wide", "wider", "up")]

@@ -88,34 +88,34 @@ def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path):
 
 def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
     problem, path = tiny_codesign("modelled").problem, str(tmp_path / "kept")
-    undisturbed = exact_front(problem, part=100)
+    undisturbed = exact_front(problem, chunk=100)
     with pytest.raises(KeyboardInterrupt):
-        exact_front(problem, part=100, checkpoint=path, on_progress=Told(end=300))
+        exact_front(problem, chunk=100, checkpoint=path, on_progress=Told(end=300))
     told = Told()
-    assert exact_front(problem, part=100, checkpoint=path, on_progress=told) == undisturbed
+    assert exact_front(problem, chunk=100, checkpoint=path, on_progress=told) == undisturbed
     assert told.done == [400, 500, 600, 640]
 
 
 def test_another_limit_is_another_question(tmp_path):
     problem, path = tiny_codesign("modelled").problem, str(tmp_path / "kept")
     with pytest.raises(KeyboardInterrupt):
-        exact_front(problem, part=100, checkpoint=path, on_progress=Told(end=300))
+        exact_front(problem, chunk=100, checkpoint=path, on_progress=Told(end=300))
     told = Told()
-    exact_front(replace(problem, limits=()), part=100, checkpoint=path, on_progress=told)
+    exact_front(replace(problem, limits=()), chunk=100, checkpoint=path, on_progress=told)
     assert told.done[0] == 100
 
 
 def test_a_model_that_says_something_else_is_another_question(tmp_path):
     problem, path = tiny_codesign("modelled").problem, str(tmp_path / "kept")
     with pytest.raises(KeyboardInterrupt):
-        exact_front(problem, part=100, checkpoint=path, on_progress=Told(end=300))
+        exact_front(problem, chunk=100, checkpoint=path, on_progress=Told(end=300))
     told = Told()
 
     def slower(batch):
         got = problem.model(batch)
         return replace(got, columns={**got.columns, "time": got.columns["time"] * 2})
 
-    exact_front(replace(problem, model=slower), part=100, checkpoint=path, on_progress=told)
+    exact_front(replace(problem, model=slower), chunk=100, checkpoint=path, on_progress=told)
     assert told.done[0] == 100
 
 
@@ -123,10 +123,10 @@ def test_without_an_identity_and_without_a_path_nothing_is_kept(tmp_path, monkey
     monkeypatch.setenv("DSE_CACHE", str(tmp_path))
     problem = tiny_codesign("modelled").problem
     with pytest.raises(KeyboardInterrupt):
-        exact_front(problem, part=100, on_progress=Told(end=300))
+        exact_front(problem, chunk=100, on_progress=Told(end=300))
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(KeyboardInterrupt):
-        exact_front(replace(problem, identity="mine"), part=100, on_progress=Told(end=300))
+        exact_front(replace(problem, identity="mine"), chunk=100, on_progress=Told(end=300))
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -140,7 +140,7 @@ def told(done, total):
     print(done, flush=True)
 
 problem = plan_of(Path(sys.argv[1])).problem
-front = exact_front(problem, workers=2, part=40_000, checkpoint=sys.argv[2], on_progress=told)
+front = exact_front(problem, workers=2, chunk=40_000, checkpoint=sys.argv[2], on_progress=told)
 print(front.coverage.text, len(front.designs))
 """
 

@@ -24,7 +24,7 @@ def problem():
 @pytest.mark.slow
 def test_whoever_searches_the_front_is_the_same(problem, tmp_path):
     alone = exact_front(problem, workers=1, checkpoint=str(tmp_path / "a"))
-    assert exact_front(problem, workers=3, checkpoint=str(tmp_path / "b"), part=70_001) == alone
+    assert exact_front(problem, workers=3, checkpoint=str(tmp_path / "b"), chunk=70_001) == alone
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def test_what_fails_in_a_worker_is_told_in_words(problem):
 def test_a_model_that_no_other_process_can_load_is_searched_by_this_one():
     known = tiny_codesign("modelled")
     assert portable(known.problem) is None
-    assert exact_front(known.problem, workers=2, part=100) == exact_front(known.problem)
+    assert exact_front(known.problem, workers=2, chunk=100) == exact_front(known.problem)
 
 
 def test_no_workers_are_refused():

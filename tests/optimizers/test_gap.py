@@ -9,7 +9,7 @@ from dse.core.pareto import ParetoSet, hypervolume
 from dse.optimizers.bayesian import gap_candidates
 from dse.optimizers.bayesian.conformal_band import ConformalBand, MeasuredValues
 from dse.optimizers.bayesian.hypervolume_gap import GapEstimator
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.random_search import RandomSearch
 from dse.testing.known import played
 from dse.testing.problems import all_infeasible, mixed_reals, one_design, tiny_codesign, zdt1
@@ -110,12 +110,12 @@ def test_the_gap_is_unknown_without_a_reference_point_or_a_feasible_design(known
 
 
 def test_the_band_is_wider_if_measurements_were_better_than_predicted(known, trials):
-    roles = MeasuredSplit(problem=known.problem)
-    values = MeasuredValues.of(known.problem, roles, trials[:30])
-    band = ConformalBand(problem=known.problem, roles=roles)
+    split = MeasuredSplit(problem=known.problem)
+    values = MeasuredValues.of(known.problem, split, trials[:30])
+    band = ConformalBand(problem=known.problem, split=split)
     band.learn(values)
     worse = replace(values, values=values.values + np.linspace(0, 1, len(values.values))[:, None])
-    drifted = ConformalBand(problem=known.problem, roles=roles)
+    drifted = ConformalBand(problem=known.problem, split=split)
     drifted.learn(worse)
     assert band.scores.shape[1] == values.values.shape[1]
     assert (drifted.scores.mean(axis=0) < band.scores.mean(axis=0)).all()

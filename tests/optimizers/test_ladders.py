@@ -94,7 +94,7 @@ def looped(problem, pipeline, storage, measurements, optimizer=Ladder):
     with Lease(storage, "s") as lease:
         Loop(
             space=problem.space,
-            ledger=TrialHistory(storage, "s"),
+            history=TrialHistory(storage, "s"),
             lease=lease,
             optimizer=optimizer(problem),
             executor=Serial(pipeline),

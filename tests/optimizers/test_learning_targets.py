@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dse.core.trial import State
-from dse.optimizers.bayesian.training_data import Scale, lesson
+from dse.optimizers.bayesian.training_data import Scale, build_training_data
 from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.problems import all_infeasible, pocket_codesign, tiny_codesign, zdt1
 
@@ -45,7 +45,7 @@ def test_equal_losses_are_no_trouble():
 def test_observed_spread_becomes_the_variance_of_a_bare_metric():
     known = zdt1()
     trials = [replace(trial, spread={"f2": 0.5}) for trial in _trials(known)]
-    first, second = lesson(known.problem, trials).targets
+    first, second = build_training_data(known.problem, trials).targets
     width = np.std([trial.metrics["f2"] for trial in trials])
     assert first.variances is None
     assert second.variances == pytest.approx(np.full(12, (0.5 / width) ** 2))
@@ -55,13 +55,13 @@ def test_spread_that_one_trial_lacks_is_not_used():
     known = zdt1()
     trials = _trials(known)
     trials = [replace(trial, spread={"f2": 0.5}) for trial in trials[1:]] + trials[:1]
-    assert lesson(known.problem, trials).targets[1].variances is None
+    assert build_training_data(known.problem, trials).targets[1].variances is None
 
 
 def test_only_limits_that_read_a_measured_metric_are_learnt():
     known = pocket_codesign()
     trials = [trial for trial in _trials(known) if trial.state is State.DONE]
-    learnt = lesson(known.problem, trials)
+    learnt = build_training_data(known.problem, trials)
     assert len(known.problem.limits) == 2
     assert [target.threshold is None for target in learnt.targets] == [True, True, False]
 
@@ -69,7 +69,7 @@ def test_only_limits_that_read_a_measured_metric_are_learnt():
 def test_a_learnt_limit_is_kept_where_its_target_reaches_the_threshold():
     known = tiny_codesign()
     trials = [trial for trial in _trials(known, 60) if trial.state is State.DONE]
-    target = lesson(known.problem, trials).targets[-1]
+    target = build_training_data(known.problem, trials).targets[-1]
     kept = target.values >= target.threshold
     assert kept.tolist() == [trial.metrics["cost"] <= 60 for trial in trials]
 
@@ -77,21 +77,21 @@ def test_a_learnt_limit_is_kept_where_its_target_reaches_the_threshold():
 def test_once_a_trial_has_no_metrics_success_is_learnt_too():
     known = pocket_codesign()
     trials = known.finished(known.problem.space.batch(_ALL_SPLITS).designs())
-    success = lesson(known.problem, trials).targets[-1]
+    success = build_training_data(known.problem, trials).targets[-1]
     assert success.values.tolist() == [1.0, 1.0, -1.0]
 
 
 def test_while_nothing_is_feasible_the_nearest_trials_are_the_elite():
     known = all_infeasible()
     trials = _trials(known, 8)
-    learnt = lesson(known.problem, trials)
+    learnt = build_training_data(known.problem, trials)
     assert not learnt.baseline.any()
     assert trials[learnt.elite[0]].metrics["f"] == 1.0
 
 
 def test_one_trial_teaches_nothing():
     known = zdt1()
-    assert lesson(known.problem, _trials(known, 1)) is None
+    assert build_training_data(known.problem, _trials(known, 1)) is None
 
 
 _ALL_SPLITS = [

@@ -11,7 +11,7 @@ from dse.core.parameter import Choice, Integer
 from dse.core.space import DesignSpace
 from dse.optimizers.bayesian.candidates import candidates
 from dse.optimizers.grey_box import GreyBox
-from dse.optimizers.support.level_coverage import LevelCoverage, first_parts
+from dse.optimizers.support.level_coverage import LevelCoverage, count_first_settings
 from dse.testing.known import Known, played, problem_of
 
 SWITCHES = tuple(Choice(name=f"s{k}", values=("on", "off")) for k in range(9))
@@ -45,7 +45,7 @@ def test_each_level_is_seen_twice_in_the_first_designs() -> None:
     rare = parse("kind != 'e' or (s0 == 'on' and s1 == 'on' and s2 == 'on' and s3 == 'on')")
     space = DesignSpace(parameters=(*SWITCHES, KINDS), constraints=(rare,))
     one = known(space)
-    count = first_parts(space, frozenset(space.by_name))
+    count = count_first_settings(space, frozenset(space.by_name))
     trials = played(one, GreyBox(one.problem), count)
     coverage = LevelCoverage(space, space.by_name, np.random.default_rng(0))
     seen = coverage.marks(space.batch([trial.design for trial in trials])).sum(axis=0)
@@ -55,8 +55,8 @@ def test_each_level_is_seen_twice_in_the_first_designs() -> None:
 
 def test_the_first_designs_grow_with_dimension_and_levels() -> None:
     many = DesignSpace(parameters=tuple(Integer(name=f"x{k}", low=0, high=3) for k in range(14)))
-    assert first_parts(many, frozenset(many.by_name)) == 14
-    assert first_parts(many, frozenset({"x0"})) == 6
+    assert count_first_settings(many, frozenset(many.by_name)) == 14
+    assert count_first_settings(many, frozenset({"x0"})) == 6
 
 
 def test_a_branch_of_few_designs_is_asked_at_once_and_drawn_as_a_candidate() -> None:

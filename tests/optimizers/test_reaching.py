@@ -23,16 +23,16 @@ def references(hope: float) -> np.ndarray:
     problem = enumerated(SPACE, names, dict.fromkeys("fgh", "minimize"), three)
     optimizer = GreyBox(problem.problem)
     played(problem, optimizer, 8)
-    known = optimizer._beliefs()
+    known = optimizer._posterior()
     assert known is not None
     return known.reaching(SPACE.sample(64, np.random.default_rng(1)), hope).archive.learnt_reference
 
 
 def test_who_hopes_for_more_never_takes_a_nearer_reference_point() -> None:
-    believed, hoped = references(0.0), references(2.0)
-    assert (hoped >= believed).all()
-    assert (hoped > believed).any()
+    predicted, hoped = references(0.0), references(2.0)
+    assert (hoped >= predicted).all()
+    assert (hoped > predicted).any()
 
 
-def test_a_hope_of_nothing_is_the_believed_front() -> None:
+def test_zero_standard_deviations_give_the_predicted_front() -> None:
     assert references(0.0) == pytest.approx(references(1e-12))

@@ -10,11 +10,11 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Real
 from dse.core.space import DesignSpace
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.grey_box import GreyBox
-from dse.optimizers.separable.belief_front import BeliefFront
-from dse.optimizers.separable.part_space import part_space
+from dse.optimizers.separable.additive_space import build_additive_space
+from dse.optimizers.separable.predicted_front import PredictedFront
 from dse.optimizers.separable.separable_model import SeparableModel
 from dse.testing.known import Known, played, problem_of
 from dse.testing.optimizer_contract import OptimizerContract
@@ -79,7 +79,7 @@ def test_a_wrong_declaration_is_dropped_and_reported() -> None:
     optimizer.ask(1)
     texts = [event.text for event in optimizer.events() if event.kind == "model"]
     assert len(texts) == 1
-    assert texts[0].startswith("loss is learnt as a Gaussian process without the declared parts")
+    assert texts[0].startswith("loss is learnt as a Gaussian process without the declared terms")
 
 
 def test_a_right_declaration_is_kept_and_reported() -> None:
@@ -90,7 +90,7 @@ def test_a_right_declaration_is_kept_and_reported() -> None:
     optimizer.ask(1)
     texts = [event.text for event in optimizer.events() if event.kind == "model"]
     assert len(texts) == 1
-    assert texts[0].startswith("loss is learnt as a sum of parts: the leave-one-out log density")
+    assert texts[0].startswith("loss is learnt as a sum of terms: the leave-one-out log density")
 
 
 def test_a_resumed_study_asks_what_an_uninterrupted_one_asks() -> None:
@@ -102,7 +102,7 @@ def test_a_resumed_study_asks_what_an_uninterrupted_one_asks() -> None:
     assert resumed.ask(1) == optimizer.ask(1)
 
 
-def test_parts_that_a_rule_couples_are_one_part() -> None:
+def test_terms_that_a_rule_couples_are_one_term() -> None:
     space = DesignSpace(
         parameters=tuple(Choice(name=name, values=WIDTHS) for name in "abcd"),
         constraints=(parse("a >= b"),),
@@ -113,9 +113,9 @@ def test_parts_that_a_rule_couples_are_one_part() -> None:
 
     problem = problem_of(space, {"loss": "measured"}, {"loss": "minimize"}, truth)
     groups = [frozenset({name}) for name in "abcd"]
-    found = part_space(problem, MeasuredSplit(problem=problem), groups)
-    assert [sorted(part.names) for part in found.parts] == [["a", "b"], ["c"], ["d"]]
-    assert [part.count for part in found.parts] == [15, 5, 5]
+    found = build_additive_space(problem, MeasuredSplit(problem=problem), groups)
+    assert [sorted(term.names) for term in found.terms] == [["a", "b"], ["c"], ["d"]]
+    assert [term.count for term in found.terms] == [15, 5, 5]
     drawn = space.sample(20, np.random.default_rng(2))
     assert found.designs(found.rows_of(drawn)).designs() == drawn.designs()
 
@@ -127,14 +127,14 @@ def test_parts_with_real_parameters_are_ignored_and_the_reason_reported() -> Non
     optimizer = GreyBox(known.problem)
     optimizer.tell(known.finished(optimizer.ask(2)))
     (event,) = optimizer.events()
-    assert event.text == "declared parts are ignored: bits[0] is a real parameter: give it steps"
+    assert event.text == "declared terms are ignored: bits[0] is a real parameter: give it steps"
 
 
 def test_a_sum_of_modelled_losses_is_recognised_as_exact() -> None:
     known = quantized(total)
-    roles = MeasuredSplit(problem=known.problem)
-    stairs = ConditionalFronts(known.problem, roles)
-    contexts = BeliefFront(model_of(known).space, stairs).contexts
+    split = MeasuredSplit(problem=known.problem)
+    front_cache = ConditionalFrontCache(known.problem, split)
+    contexts = PredictedFront(model_of(known).space, front_cache).contexts
     assert [context.exact for context in contexts] == [True]
 
 
@@ -151,7 +151,7 @@ def test_parts_without_features_are_learnt_as_effects_of_their_values() -> None:
         (design,) = optimizer.ask(1)
         optimizer.tell(known.finished([design]))
     (event,) = optimizer.events()
-    assert event.text.startswith("loss is learnt as a sum of parts: the leave-one-out log density")
+    assert event.text.startswith("loss is learnt as a sum of terms: the leave-one-out log density")
     assert sum(value == 4 for value in design.values()) >= 3
 
 
@@ -161,7 +161,7 @@ def test_a_sum_is_found_without_a_declaration_and_reported_with_both_scores() ->
     shares = [known.share(played(known, optimizer, 22)) for optimizer in (found, without)]
     assert shares[0] > shares[1] + 0.01
     (event,) = (event for event in found.events() if event.kind == "model")
-    assert event.text.startswith("loss is learnt as a sum of parts: the leave-one-out log density")
+    assert event.text.startswith("loss is learnt as a sum of terms: the leave-one-out log density")
     assert not [event for event in without.events() if event.kind == "model"]
 
 
@@ -173,7 +173,7 @@ def test_a_sum_is_found_without_any_modelled_feature() -> None:
     optimizer.tell(known.finished(SPACE.sample(60, np.random.default_rng(3)).designs()))
     optimizer.ask(1)
     (event,) = (event for event in optimizer.events() if event.kind == "model")
-    assert "is learnt as a sum of parts" in event.text
+    assert "is learnt as a sum of terms" in event.text
 
 
 def test_no_sum_is_found_where_a_layers_effect_depends_on_all_others() -> None:

@@ -1,4 +1,4 @@
-"""Limits on a measured metric that is a sum of parts."""
+"""Limits on a measured metric that is a sum of terms."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ def test_the_choice_of_a_limits_model_is_reported() -> None:
     optimizer.tell(known.finished(SPACE.sample(20, np.random.default_rng(3)).designs()))
     optimizer.ask(1)
     (event,) = (event for event in optimizer.events() if event.kind == "model")
-    assert event.text.startswith("loss <= 1 is learnt as a sum of parts")
+    assert event.text.startswith("loss <= 1 is learnt as a sum of terms")

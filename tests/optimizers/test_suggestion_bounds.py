@@ -13,7 +13,13 @@ from dse.core.space import DesignSpace
 from dse.optimizers import qlognehvi, tpe
 from dse.optimizers.bayesian import training_data
 from dse.optimizers.bayesian.expected_improvement import MOST_FRONT, Archive, spread_rows
-from dse.optimizers.bayesian.measured_parts import BRED, DRAWN, LISTED, MeasuredParts, MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import (
+    BRED,
+    DRAWN,
+    LISTED,
+    MeasuredSettings,
+    MeasuredSplit,
+)
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.search_effort import LEVELS
 from dse.optimizers.bayesian.training_sample import select_trials
@@ -68,20 +74,20 @@ def test_of_45756_measured_parts_a_sample_is_valued() -> None:
             for name, source in ZDT1.problem.sources.items()
         },
     )
-    parts = MeasuredParts(problem, MeasuredSplit(problem=problem))
+    settings = MeasuredSettings(problem, MeasuredSplit(problem=problem))
     best = space.sample(8, np.random.default_rng(1))
-    pool = parts.pool(best, set(), np.random.default_rng(0))
+    pool = settings.pool(best, set(), np.random.default_rng(0))
     assert space.count() == 45_756 > LISTED
     assert 0 < len(pool) <= DRAWN + 3 * BRED
 
 
 def test_listed_parts_are_all_valued_at_full_effort_and_sampled_below() -> None:
     problem = tiny_codesign().problem
-    parts = MeasuredParts(problem, MeasuredSplit(problem=problem))
-    assert parts.all is not None
+    settings = MeasuredSettings(problem, MeasuredSplit(problem=problem))
+    assert settings.all is not None
     none, rng = problem.space.batch([]), np.random.default_rng(0)
-    assert len(parts.pool(none, set(), rng)) == len(parts.all)
-    assert len(parts.pool(none, set(), rng, drawn=2)) == 2
+    assert len(settings.pool(none, set(), rng)) == len(settings.all)
+    assert len(settings.pool(none, set(), rng, drawn=2)) == 2
 
 
 def test_a_large_archive_is_thinned_evenly_and_keeps_its_extremes() -> None:
@@ -105,9 +111,9 @@ def test_a_small_archive_is_kept_whole() -> None:
 
 def test_a_gaussian_process_is_fitted_to_the_rows_of_the_effort() -> None:
     problem = ZDT1.problem
-    roles = MeasuredSplit(problem=problem)
+    split = MeasuredSplit(problem=problem)
     probe = problem.space.sample(32, np.random.default_rng(0))
-    fitter = ModelFitter(problem, roles, probe, most=LEVELS[2].rows)
+    fitter = ModelFitter(problem, split, probe, most=LEVELS[2].rows)
     losses = problem.trial_losses(TRIALS)[:, 0]
     _, predictor = fitter.objective(problem.objectives[0], TRIALS, losses, refit=False)
     assert len(predictor.process.points) == LEVELS[2].rows < len(TRIALS)
@@ -115,7 +121,7 @@ def test_a_gaussian_process_is_fitted_to_the_rows_of_the_effort() -> None:
 
 def test_the_joint_baseline_and_the_rows_of_qlognehvi_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(training_data, "MOST_BASELINE", 20)
-    found = training_data.lesson(ZDT1.problem, select_trials(ZDT1.problem, TRIALS, 60))
+    found = training_data.build_training_data(ZDT1.problem, select_trials(ZDT1.problem, TRIALS, 60))
     assert found is not None
     assert len(found.points) == 60 < ROWS[0]
     assert found.baseline.sum() == 20

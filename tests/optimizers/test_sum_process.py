@@ -51,7 +51,7 @@ def test_the_effects_of_parts_sum_to_the_posterior_without_interactions() -> Non
         features = np.zeros((24, 3))
         if place < 3:
             features[:, place] = POINTS[:, 4 + place]
-        effects += process.part_effects(features, OWN, own)
+        effects += process.term_effects(features, OWN, own)
     means, _ = process.moments(POINTS)
     assert effects + process.trend[0] == pytest.approx(means, abs=1e-6)
 

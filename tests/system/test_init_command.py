@@ -11,12 +11,12 @@ from dse.cli.app import app
 from dse.errors import SpecError
 from dse.schema.study.plan import plan_of
 from dse.services.init.answers import (
-    EXAMPLE_AXES,
-    EXAMPLE_WISHES,
-    Beginning,
+    EXAMPLE_METRICS,
+    EXAMPLE_PARAMETERS,
+    InitAnswers,
     ParameterAnswer,
-    axis_of,
-    wish_of,
+    parse_metric,
+    parse_parameter,
 )
 from dse.services.init.templates import files
 
@@ -88,7 +88,7 @@ def test_an_unknown_unit_is_told_and_leaves_nothing_behind(folder):
     ],
 )
 def test_a_line_is_a_parameter(line: str, axis: ParameterAnswer):
-    assert axis_of(line) == axis
+    assert parse_parameter(line) == axis
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_line_is_a_parameter(line: str, axis: ParameterAnswer):
 )
 def test_a_line_that_is_no_parameter_is_refused(line: str):
     with pytest.raises(SpecError):
-        axis_of(line)
+        parse_parameter(line)
 
 
 @pytest.mark.parametrize(
@@ -104,17 +104,17 @@ def test_a_line_that_is_no_parameter_is_refused(line: str):
 )
 def test_a_line_that_is_no_metric_is_refused(line: str):
     with pytest.raises(SpecError):
-        wish_of(line)
+        parse_metric(line)
 
 
 @pytest.mark.parametrize("name", ["on", "12", "a: b", "it's", "x # y", "- z", '"q"', "naïve"])
 def test_any_words_find_their_way_through_the_files(folder, name: str):
-    asked = Beginning(
+    asked = InitAnswers(
         name="mine",
         question=name,
         measuring="formula",
-        axes=(ParameterAnswer(name="kind", values=(name, "other")), *EXAMPLE_AXES),
-        wishes=EXAMPLE_WISHES,
+        axes=(ParameterAnswer(name="kind", values=(name, "other")), *EXAMPLE_PARAMETERS),
+        metrics=EXAMPLE_METRICS,
     )
     for file, text in files(asked).items():
         (folder / file).write_text(text, encoding="utf-8")
@@ -128,23 +128,25 @@ def test_any_words_find_their_way_through_the_files(folder, name: str):
 )
 def test_a_parameter_with_units_is_no_list_of_words(told: str):
     with pytest.raises(SpecError, match="has a unit") as caught:
-        axis_of(told)
+        parse_parameter(told)
     assert "space.yaml" in caught.value.hint
 
 
 def test_the_size_of_a_model_is_a_word():
-    assert axis_of("model = 7B, 70B") == ParameterAnswer(name="model", values=("7B", "70B"))
+    assert parse_parameter("model = 7B, 70B") == ParameterAnswer(name="model", values=("7B", "70B"))
 
 
 @pytest.mark.parametrize("words", ["2d,3d", "8bit,4bit", "4g,8g", "1m,2m", "1h,2h", "30s,60s"])
 def test_a_number_with_a_letter_is_a_word(words: str):
-    assert axis_of(f"dims={words}") == ParameterAnswer(name="dims", values=tuple(words.split(",")))
+    assert parse_parameter(f"dims={words}") == ParameterAnswer(
+        name="dims", values=tuple(words.split(","))
+    )
 
 
 @pytest.mark.parametrize("told", ["2 h, 3 h", "64KiB, 128KiB"])
 def test_who_is_refused_units_is_told_how_words_are_written(told: str):
     with pytest.raises(SpecError, match="has a unit") as caught:
-        axis_of(f"x = {told}")
+        parse_parameter(f"x = {told}")
     assert "{choice: [" in caught.value.hint
 
 
@@ -162,7 +164,7 @@ def test_a_name_given_twice_is_told_in_those_words(folder, what: str, words: lis
 
 
 def test_a_list_may_stand_in_brackets():
-    assert axis_of("x = [1, 2, 4]") == ParameterAnswer(name="x", values=(1.0, 2.0, 4.0))
+    assert parse_parameter("x = [1, 2, 4]") == ParameterAnswer(name="x", values=(1.0, 2.0, 4.0))
 
 
 def test_what_makes_no_study_is_told_without_lines_of_files_that_are_not_there(folder):
@@ -186,8 +188,12 @@ def test_the_last_words_can_be_typed_as_they_stand(folder):
 
 
 def test_a_program_is_shown_a_design_as_it_will_come():
-    asked = Beginning(
-        name="s", question="?", measuring="command", axes=EXAMPLE_AXES, wishes=EXAMPLE_WISHES
+    asked = InitAnswers(
+        name="s",
+        question="?",
+        measuring="command",
+        axes=EXAMPLE_PARAMETERS,
+        metrics=EXAMPLE_METRICS,
     )
     assert '{"threads": 1, "block": 16, "format": "fp32"}' in files(asked)["measure.py"]
 

@@ -73,7 +73,7 @@ def scatter(points: Points, words: str) -> str:
         grid=grid,
         crosses=_crosses(place.at(points.outside)),
         dots=_dots(place.at(points.others)),
-        line=_staircase(place.at(points.line)),
+        line=_step_path(place.at(points.line)),
         best="" if is_labelled else _dots(best),
         labelled=list(zip(best.tolist(), points.labels, strict=True)) if is_labelled else [],
         rings=place.at(knee).tolist(),
@@ -146,7 +146,7 @@ def _distinct(points: Floats, cell: int) -> list[list[int]]:
     return found
 
 
-def _staircase(points: Floats) -> str:
+def _step_path(points: Floats) -> str:
     if len(points) < 2:
         return ""
     (x, y), *rest = points.tolist()

@@ -13,7 +13,7 @@ from dse.services.progress.screen import screen_for
 from dse.study.study_engine import StudyEngine
 
 
-class Progressing:
+class RunProgress:
     """Progress display of a run on the error stream: a panel, occasional lines, or nothing."""
 
     def __init__(self, study: StudyEngine, budget: Budget, *, quiet: bool) -> None:
@@ -21,7 +21,7 @@ class Progressing:
         self._panel = None if quiet else StudyPanel(study, budget)
         self._failures: set[str] = set()
 
-    def __enter__(self) -> Progressing:
+    def __enter__(self) -> RunProgress:
         if self._panel is not None:
             self._screen.show(self._panel)
         return self

@@ -12,7 +12,7 @@ from dse.services.progress.screen import screen_for
 from dse.study.study_engine import StudyEngine
 
 
-class Sweeping:
+class SweepProgress:
     """Progress display of a sweep on the error stream; its studies share one panel in turn."""
 
     def __init__(self, studies: int, *, quiet: bool) -> None:
@@ -22,7 +22,7 @@ class Sweeping:
         self._panel: StudyPanel | None = None
         self._ended = 0
 
-    def __enter__(self) -> Sweeping:
+    def __enter__(self) -> SweepProgress:
         return self
 
     def __exit__(self, *_: object) -> None:

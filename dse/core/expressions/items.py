@@ -122,7 +122,7 @@ class Items:
         return tuple((key, value) for key, value in pairs if value is not None)
 
 
-Part = Node | Items
+Operand = Node | Items
 """Expanded part of a formula: one value or a list."""
 
 
@@ -133,7 +133,7 @@ def literal(value: Value, unit: str = "") -> Node:
     return Text(value) if isinstance(value, str) else Number(value, unit)
 
 
-def by_item(parts: Iterable[Part], build: Callable[[Sequence[Node]], Node]) -> Part:
+def by_item(parts: Iterable[Operand], build: Callable[[Sequence[Node]], Node]) -> Operand:
     """Build a syntax-tree node from operands or, if an operand is a list, one node per item.
 
     For lists, ``build`` is applied item by item; operands that are single values are repeated.

@@ -16,7 +16,7 @@ from dse.core.expressions import reductions as folds
 from dse.core.expressions import syntax
 from dse.core.expressions.error_position import build_position_error
 from dse.core.expressions.expression import Expression
-from dse.core.expressions.items import Items, Part, by_item
+from dse.core.expressions.items import Items, Operand, by_item
 from dse.core.expressions.operators import FUNCTIONS
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
@@ -178,7 +178,7 @@ class _Writer:
         problem = f"{found.name} is a list of {len(found)}, but one value is needed"
         raise SpecError(problem, hint=f"reduce it to one value: {hint}")
 
-    def value(self, node: syntax.Node) -> Part:
+    def value(self, node: syntax.Node) -> Operand:
         """Return the expanded node, which is a single value or a list."""
         try:
             return self._value(node)
@@ -187,7 +187,7 @@ class _Writer:
                 self.column = _column(node)
             raise
 
-    def _value(self, node: syntax.Node) -> Part:
+    def _value(self, node: syntax.Node) -> Operand:
         match node:
             case syntax.Name():
                 found = self.sources.named(node.name)
@@ -205,19 +205,19 @@ class _Writer:
 
     def _by_item(
         self, node: syntax.Node, build: Callable[[Sequence[syntax.Node]], syntax.Node]
-    ) -> Part:
+    ) -> Operand:
         found = by_item([self.value(child) for child in syntax.children(node)], build)
         self._charge([found])
         return found
 
-    def _charge(self, parts: Sequence[Part]) -> None:
+    def _charge(self, parts: Sequence[Operand]) -> None:
         self.parts += sum(len(part) for part in parts if isinstance(part, Items))
         if self.parts > MAX_PARTS:
             raise SpecError(
                 f"the lists have more than {MAX_PARTS:,} items in all", hint="use smaller lists"
             )
 
-    def _call(self, node: syntax.Call) -> Part:
+    def _call(self, node: syntax.Call) -> Operand:
         function = node.function
         if function in FUNCTIONS and not FUNCTIONS[function].lists:
             return self._by_item(node, lambda parts: syntax.rebuilt(node, parts))
@@ -243,25 +243,25 @@ class _Writer:
             case _:
                 return folds.fold(function, arguments)
 
-    def _read_table_keys(self, node: syntax.Node) -> Part:
+    def _read_table_keys(self, node: syntax.Node) -> Operand:
         """Return the expanded node; a table's name becomes the list of its keys."""
         if isinstance(node, syntax.Name) and node.name in self.sources.data:
             return self.sources.keys(node.name)
         return self.value(node)
 
-    def _within(self, arguments: Sequence[Part]) -> Part:
+    def _within(self, arguments: Sequence[Operand]) -> Operand:
         item, found = arguments
         if isinstance(item, Items) and isinstance(found, Items):
             self._charge([found] * len(item))
         return folds.within(arguments)
 
-    def _index(self, node: syntax.Index) -> Part:
+    def _index(self, node: syntax.Index) -> Operand:
         found = self.value(node.item)
         if not isinstance(found, Items):
             raise self.sources.missing(node.item)
         return self._at(found, node.key)
 
-    def _field(self, node: syntax.Field) -> Part:
+    def _field(self, node: syntax.Field) -> Operand:
         table = node.item.item if isinstance(node.item, syntax.Index) else None
         if not isinstance(table, syntax.Name) or table.name not in self.sources.data:
             raise SpecError(
@@ -273,7 +273,7 @@ class _Writer:
         assert isinstance(node.item, syntax.Index)
         return self._at(self.sources.column(table.name, node.field), node.item.key)
 
-    def _at(self, found: Items, key: syntax.Node) -> Part:
+    def _at(self, found: Items, key: syntax.Node) -> Operand:
         """Return the item at a key, which is a constant, an unquoted item name or a formula."""
         if isinstance(key, syntax.Name) and found.column is None and key.name in found:
             return found.item(found.place(key.name))

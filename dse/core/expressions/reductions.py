@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 
 from dse.core.expressions import syntax
 from dse.core.expressions.expression import Expression
-from dse.core.expressions.items import Items, Part, by_item, literal
+from dse.core.expressions.items import Items, Operand, by_item, literal
 from dse.errors import SpecError
 
 _EMPTY: Mapping[str, syntax.Node] = {
@@ -23,7 +23,7 @@ _EMPTY: Mapping[str, syntax.Node] = {
 """Value of each function for an empty list; ``min`` and ``max`` have no such value."""
 
 
-def fold(function: str, arguments: Sequence[Part]) -> syntax.Node:
+def fold(function: str, arguments: Sequence[Operand]) -> syntax.Node:
     """Return the formula that reduces lists by a function such as ``sum``, ``max`` or ``all``.
 
     Raises:
@@ -46,7 +46,7 @@ def fold(function: str, arguments: Sequence[Part]) -> syntax.Node:
     return fold_constant(syntax.Call(function, tuple(items)))
 
 
-def count(arguments: Sequence[Part]) -> syntax.Node:
+def count(arguments: Sequence[Operand]) -> syntax.Node:
     """Return a formula that counts the true items, or the items equal to the second argument.
 
     Raises:
@@ -61,7 +61,7 @@ def count(arguments: Sequence[Part]) -> syntax.Node:
     return fold("sum", [replace(found, nodes=tuple(truths), column=None)])
 
 
-def length(argument: Part) -> syntax.Node:
+def length(argument: Operand) -> syntax.Node:
     """Return the number of items of a list of parameters.
 
     Raises:
@@ -78,7 +78,7 @@ def length(argument: Part) -> syntax.Node:
     return syntax.Number(len(argument))
 
 
-def sizes(argument: Part) -> Items:
+def sizes(argument: Operand) -> Items:
     """Return formulas for the lengths of all segments of a partition of a chain.
 
     Raises:
@@ -94,7 +94,7 @@ def sizes(argument: Part) -> Items:
     return Items(name=name, owner=name, keys=keys, nodes=argument.sizes)
 
 
-def sums(arguments: Sequence[Part]) -> Items:
+def sums(arguments: Sequence[Operand]) -> Items:
     """Return formulas for the sums of a column over each segment of a partition of a chain.
 
     Args:
@@ -129,7 +129,7 @@ def sums(arguments: Sequence[Part]) -> Items:
     return Items(name=name, owner=name, keys=part_sizes.keys, nodes=(ends[0], *inner))
 
 
-def within(arguments: Sequence[Part]) -> Part:
+def within(arguments: Sequence[Operand]) -> Operand:
     """Return the condition of ``x in list``: an item equals x or, in a subset, x is selected.
 
     Raises:

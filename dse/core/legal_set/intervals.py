@@ -25,7 +25,7 @@ _MARGIN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class RuleMasks:
     """Masks of the partial designs in which a rule is certainly violated or certainly holds."""
 
     broken: Mask
@@ -50,7 +50,7 @@ class Intervals:
         self._lookups: dict[int, Interval | None] = {}
         self._spans: dict[int, tuple[Node, Interval]] = {}
 
-    def fate(self, node: Node, size: int) -> Fate | None:
+    def fate(self, node: Node, size: int) -> RuleMasks | None:
         """Return the states in which a comparison is already true or false, by interval bounds.
 
         The result is ``None`` if there are no such states.
@@ -73,7 +73,7 @@ class Intervals:
         kept = np.zeros(1, dtype=bool) if equal else below
         if not broken.any() and not kept.any():
             return None
-        return Fate(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
+        return RuleMasks(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
 
     def interval(self, node: Node) -> Interval | None:
         """Return bounds of an expression in each partial design; ``None`` if unknown."""

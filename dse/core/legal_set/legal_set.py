@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.expressions.expression import Expression
@@ -22,7 +23,7 @@ from dse.core.legal_set.decision_diagram import Codes
 from dse.core.legal_set.local_search import witness
 from dse.core.legal_set.neighbours import near
 from dse.core.legal_set.size_estimate import Estimate, estimate_of
-from dse.core.parameter import Finite, Real
+from dse.core.parameter import Real
 from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError
 
@@ -202,14 +203,25 @@ class Legal:
             DesignError: a value is not in its parameter's domain.
         """
         columns = {
-            parameter.name: _encode_values(parameter, designs)
-            for component in self.components
-            for parameter in component.parameters
+            name: Column.coded(domain, _encode_values(name, codes, designs))
+            for name, (domain, codes) in self._codes_by_value.items()
         }
         for real in self.reals:
             values = np.array([design.get(real.name, np.nan) for design in designs], dtype=float)
             columns[real.name] = _real_column(values)
         return Batch(columns, len(designs))
+
+    @cached_property
+    def _codes_by_value(self) -> dict[str, tuple[tuple[Value, ...], dict[object, int]]]:
+        """Domain of each finite parameter, and the code of each of its values."""
+        return {
+            one.name: (
+                one.values,
+                {(isinstance(v, bool | str), v): code for code, v in enumerate(one.values)},
+            )
+            for component in self.components
+            for one in component.parameters
+        }
 
     def codes(self, component: Component, batch: Batch) -> Codes:
         """Return the n designs' codes (indices into the domains) in one component, (n, k)."""
@@ -349,9 +361,11 @@ class Legal:
         return batch if keep.all() else batch.take(keep)
 
 
-def _encode_values(parameter: Finite, designs: Sequence[Mapping[str, Value]]) -> Column:
-    codes = {(isinstance(v, bool | str), v): code for code, v in enumerate(parameter.values)}
-    name, found = parameter.name, [-1] * len(designs)
+def _encode_values(
+    name: str, codes: Mapping[object, int], designs: Sequence[Mapping[str, Value]]
+) -> NDArray[np.int32]:
+    """Return the code of each design's value of a parameter, (n,); -1 where it is inactive."""
+    found = [-1] * len(designs)
     for row, design in enumerate(designs):
         if name in design:
             value = design[name]
@@ -359,7 +373,7 @@ def _encode_values(parameter: Finite, designs: Sequence[Mapping[str, Value]]) ->
             if code is None:
                 raise DesignError(f"{name} cannot be {value!r}: the value is not in its domain")
             found[row] = code
-    return Column.coded(parameter.values, np.array(found, dtype=np.int32))
+    return np.array(found, dtype=np.int32)
 
 
 def _real_column(values: Floats) -> Column:

@@ -14,7 +14,7 @@ from dse.evaluation.reporting import Watcher, unheard
 from dse.executors.failures import build_failure
 from dse.executors.ray.cluster_resources import rooms_for, wanted_of
 from dse.executors.ray.session import START_S, STORE_BYTES, RaySession, import_ray
-from dse.executors.ray.worker import LostError, RayWorker, end_workers, seats
+from dse.executors.ray.worker import LostError, RayWorker, actor_class, end_workers
 from dse.executors.worker_environment import THREADS
 from dse.executors.worker_process import Beginning, ignore_begin
 from dse.protocols import Needs, NeedsResources, Task, Work
@@ -84,7 +84,7 @@ class RayCluster:
         try:
             self.capacity = self._capacity(workers)
             self._sent = self._door.ray.put(sent)
-            self._seats = seats(self._door.ray, self._wanted)
+            self._actor_class = actor_class(self._door.ray, self._wanted)
         except BaseException:
             self.close()
             raise
@@ -206,7 +206,7 @@ class RayCluster:
             return
         for _ in range(missing):
             arguments = (self._sent, self._timeout_s, self._environment())
-            worker = RayWorker(self._door.ray, self._seats, arguments)
+            worker = RayWorker(self._door.ray, self._actor_class, arguments)
             worker.take(self._waiting.popleft())
             self._workers.append(worker)
 

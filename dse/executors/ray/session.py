@@ -17,7 +17,7 @@ from dse.errors import PluginError
 from dse.executors.ray.cluster_resources import Node
 from dse.executors.ray.head import RayHead, check_reachable
 from dse.system.credentials import private_environment
-from dse.system.process_guard import Warden
+from dse.system.process_guard import Watchdog
 from dse.system.process_tree import descendants, runs
 
 STORE_BYTES = 100 * 2**20
@@ -63,7 +63,7 @@ class RaySession:
         start_s: float = START_S,
     ) -> None:
         self.ray = import_ray()
-        self._warden: Warden | None = None
+        self._watchdog: Watchdog | None = None
         self._raylet: int | None = None
         self._theirs = bool(self.ray.is_initialized())
         self.local = address is None and not self._theirs
@@ -103,9 +103,9 @@ class RaySession:
     def _end(self) -> None:
         if self._raylet is None or runs(self._raylet):  # else Ray would end this process at once
             self.ray.shutdown()
-        if self._warden is not None:
-            self._warden.close()
-            self._warden = None
+        if self._watchdog is not None:
+            self._watchdog.close()
+            self._watchdog = None
 
     def _check_same(self, address: str | None) -> None:
         """Raise PluginError if the process has joined a cluster with a different address."""
@@ -163,8 +163,8 @@ class RaySession:
             return
 
     def _begin(self, folder: str, cpus: int, store_bytes: int) -> None:
-        self._warden = Warden()
-        self._warden.watch(folder=folder)
+        self._watchdog = Watchdog()
+        self._watchdog.watch(folder=folder)
         before = set(descendants(os.getpid()))
         try:
             with _unheard(self.ray), private_environment():
@@ -179,7 +179,7 @@ class RaySession:
                 )
         finally:
             started = set(descendants(os.getpid())) - before
-            self._warden.watch(folder=folder, processes=started)
+            self._watchdog.watch(folder=folder, processes=started)
 
 
 def import_ray() -> Any:

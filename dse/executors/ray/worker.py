@@ -40,7 +40,7 @@ class RayWorker:
 
     Args:
         ray: the Ray library.
-        kind: the actor class, see :func:`seats`.
+        kind: the actor class, see :func:`actor_class`.
         arguments: the arguments of :class:`~dse.executors.ray.actor.WorkerActor`.
     """
 
@@ -155,7 +155,7 @@ class RayWorker:
         return LostError(f"{self.node or 'a node'}: {shown}", "memory" if short else "lost")
 
 
-def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
+def actor_class(ray: Any, wanted: Mapping[str, float]) -> Any:
     """Return the actor class of workers, each of which reserves these resources.
 
     Args:

@@ -16,7 +16,7 @@ from dse.core.design import Design
 from dse.core.parameter import Finite, Real
 from dse.core.problem import Problem
 from dse.core.trial import Trial
-from dse.optimizers.adapters.ax_space import Wish, axes, has_no_order, wish_of
+from dse.optimizers.adapters.encoded_points import EncodedPoint, axes, encode_design, has_no_order
 from dse.optimizers.support.constraints import trial_violations
 from dse.optimizers.support.quiet_library import quiet
 
@@ -24,7 +24,7 @@ _RAW_SAMPLES = 16
 """Raw starting points per restart of the acquisition search."""
 
 
-def wishes(
+def suggest_points(
     problem: Problem,
     trials: Sequence[Trial],
     *,
@@ -32,16 +32,16 @@ def wishes(
     count: int,
     seed: int,
     restarts: int,
-) -> list[Wish]:
+) -> list[EncodedPoint]:
     """Return the points that Ax proposes next, given finished trials and pending designs.
 
-    Each point is encoded as in :mod:`dse.optimizers.adapters.ax_space`.
+    Each point is encoded as in :mod:`dse.optimizers.adapters.encoded_points`.
     """
     with quiet("ax"):
         client = _client(problem, seed, restarts)
         _tell(client, problem, trials)
         for design in pending:
-            client.attach_trial(wish_of(problem.space, design))
+            client.attach_trial(encode_design(problem.space, design))
         return list(client.get_next_trials(count).values())
 
 
@@ -88,7 +88,7 @@ def _tell(client: Client, problem: Problem, trials: Sequence[Trial]) -> None:
     slacks = problem.slacks(problem.columns(trials), len(trials))
     done = np.isfinite(trial_violations(problem, trials))
     for row, trial in enumerate(trials):
-        index = client.attach_trial(wish_of(problem.space, trial.design))
+        index = client.attach_trial(encode_design(problem.space, trial.design))
         if done[row]:
             found = {f"loss{place}": float(value) for place, value in enumerate(losses[row])}
             found |= {f"slack{place}": float(value) for place, value in enumerate(slacks[row])}

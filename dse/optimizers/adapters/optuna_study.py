@@ -25,7 +25,7 @@ from dse.core.parameter import Parameter, Real
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Value
-from dse.optimizers.adapters.ax_space import Wish, axes, has_no_order, wish_of
+from dse.optimizers.adapters.encoded_points import EncodedPoint, axes, encode_design, has_no_order
 from dse.optimizers.support.constraints import trial_violations
 from dse.optimizers.support.quiet_library import quiet
 
@@ -38,7 +38,7 @@ class TpeStudy:
 
     The temporary trial of each proposal is marked as failed; Optuna ignores failed trials, so that
     a proposal does not affect later ones. Parameters have the names and the encoding of
-    :mod:`dse.optimizers.adapters.ax_space`.
+    :mod:`dse.optimizers.adapters.encoded_points`.
 
     Args:
         problem: problem to optimise.
@@ -76,7 +76,7 @@ class TpeStudy:
                     self._trial(trial.design, values=losses[row].tolist(), constraints=limits)
                 )
 
-    def wish(self, pending: Sequence[Design], seed: int) -> Wish:
+    def suggest_point(self, pending: Sequence[Design], seed: int) -> EncodedPoint:
         """Return the point that Optuna proposes next while ``pending`` are being evaluated."""
         with _silence_optuna():
             self._study.sampler = TPESampler(
@@ -89,35 +89,35 @@ class TpeStudy:
             for design in pending:
                 self._study.add_trial(self._trial(design, state=TrialState.RUNNING))
             asked = self._study.ask()
-            wish = self._suggest_parameters(asked)
+            point = self._suggest_parameters(asked)
             for number in range(first, asked.number + 1):
                 self._study.tell(number, state=TrialState.FAIL)
-            return wish
+            return point
 
-    def _suggest_parameters(self, asked: optuna.Trial) -> Wish:
+    def _suggest_parameters(self, asked: optuna.Trial) -> EncodedPoint:
         """Request a value of each parameter from Optuna, except of parameters that are inactive.
 
         A parameter comes after those that its condition reads.
         """
         space = self._problem.space
         columns = {parameter.name: Column.of([None]) for parameter in space.parameters}
-        wish: dict[str, float | int | str] = {}
+        point: dict[str, float | int | str] = {}
         for own in dependence_order(list(space.by_name), space.conditions):
             rule = space.conditions.get(own)
             if rule is not None and not rule.holds(columns, 1, unknown=False)[0]:
                 continue
             name = self._names.get(own, "")
             if name:
-                wish[name] = _suggestion(asked, name, self._axes[name])
-            columns[own] = Column.of([_value(space.by_name[own], wish.get(name, 0))])
-        return wish
+                point[name] = _suggestion(asked, name, self._axes[name])
+            columns[own] = Column.of([_value(space.by_name[own], point.get(name, 0))])
+        return point
 
     def _trial(self, design: Design, **outcome: Any) -> FrozenTrial:
         active = {self._names[own] for own in design if own in self._names}
-        wish = wish_of(self._problem.space, design)
+        point = encode_design(self._problem.space, design)
         return optuna.create_trial(
-            params={name: wish[name] for name in wish if name in active},
-            distributions={name: self._axes[name] for name in wish if name in active},
+            params={name: point[name] for name in point if name in active},
+            distributions={name: self._axes[name] for name in point if name in active},
             **outcome,
         )
 
@@ -144,11 +144,11 @@ def _suggestion(asked: optuna.Trial, name: str, axis: BaseDistribution) -> float
             return str(asked.suggest_categorical(name, axis.choices))
 
 
-def _value(parameter: Parameter, wished: float | str) -> Value:
+def _value(parameter: Parameter, suggested: float | str) -> Value:
     """Return the parameter value that a proposed value of Optuna's distribution encodes."""
     if isinstance(parameter, Real):
-        return float(parameter.at(np.array([float(wished)]))[0])
-    code = int(wished.removeprefix("v")) if isinstance(wished, str) else int(wished)
+        return float(parameter.at(np.array([float(suggested)]))[0])
+    code = int(suggested.removeprefix("v")) if isinstance(suggested, str) else int(suggested)
     return parameter.values[code]
 
 

@@ -37,7 +37,7 @@ class Search:
         self,
         problem: Problem,
         trials: Sequence[Trial],
-        lesson: TrainingData,
+        data: TrainingData,
         *,
         surrogate: Any,  # a gaussian.Surrogate, whose type would import torch
         taken: Collection[Design],
@@ -49,14 +49,14 @@ class Search:
         self._pending = list(pending)
         self._taken = {*taken, *pending}
         self._acquisition = surrogate.acquisition(rng)
-        best = [trials[place].design for place in lesson.elite]
+        best = [trials[place].design for place in data.elite]
         pool = candidates(problem, best, self._taken, rng)
         self.worth = -np.inf
         """Log acquisition value of the design that was returned last."""
         self._few: list[Design] = []
         if pool:
             means, deviations = surrogate.moments(self._points(pool))
-            guess = promise(lesson, means, deviations, rng)
+            guess = estimate_gains(data, means, deviations, rng)
             order = np.argsort(-guess, kind="stable")[:_SCREENED]
             self._few = [pool[place] for place in order]
 
@@ -82,8 +82,8 @@ class Search:
         return encoded(self._problem.space, self._problem.space.batch(designs))
 
 
-def promise(
-    lesson: TrainingData,
+def estimate_gains(
+    data: TrainingData,
     means: Floats,  # (n, targets)
     deviations: Floats,  # (n, targets)
     rng: np.random.Generator,
@@ -96,7 +96,7 @@ def promise(
     predicts.
 
     Args:
-        lesson: training data, with the front and the scales of the losses.
+        data: training data, with the front and the scales of the losses.
         means: predicted means of all objectives and of the limits on measured metrics.
         deviations: standard deviations of these predictions.
         rng: generator of the points.
@@ -104,18 +104,18 @@ def promise(
     hopes = np.column_stack(
         [
             scale.judged(scale.losses(means[:, place] - _OPTIMISM * deviations[:, place]))
-            for place, scale in enumerate(lesson.scales)
+            for place, scale in enumerate(data.scales)
         ]
     )
     low = np.minimum(hopes.min(axis=0), -1.0)
     darts = low * rng.random((_DARTS, len(low)))
-    for member in lesson.front:
+    for member in data.front:
         darts = darts[~(member <= darts).all(axis=1)]
     hits = np.ones((len(hopes), len(darts)), dtype=bool)
     for place in range(len(low)):
         hits &= hopes[:, place, None] <= darts[None, :, place]
     worth = hits.sum(axis=1) + 1e-3
-    for place, target in enumerate(lesson.targets):
+    for place, target in enumerate(data.targets):
         if target.threshold is not None:
             worth = worth * ndtr((means[:, place] - target.threshold) / deviations[:, place])
     return np.asarray(worth)

@@ -59,7 +59,7 @@ class BotorchSurrogate:
     A measured limit is a limit on a metric that a measurement yields.
 
     Args:
-        lesson: training data.
+        data: training data.
         fitted: earlier surrogate, whose hyperparameters are kept if it has the same targets;
             otherwise, and by default, hyperparameters are fitted.
 
@@ -70,18 +70,18 @@ class BotorchSurrogate:
         (the priors).
     """
 
-    def __init__(self, lesson: TrainingData, fitted: BotorchSurrogate | None = None) -> None:
-        self._lesson = lesson
-        groups = [list(group) for _, group in groupby(lesson.targets, _kind)]
+    def __init__(self, data: TrainingData, fitted: BotorchSurrogate | None = None) -> None:
+        self._data = data
+        groups = [list(group) for _, group in groupby(data.targets, _kind)]
         self.shapes = [(len(group), group[0].variances is None) for group in groups]
         """Number of targets of each process, and whether their variances are unknown."""
         if fitted is not None and fitted.shapes == self.shapes:
             processes = [
-                _with_hyperparameters_of(one, lesson.points, group)
+                _with_hyperparameters_of(one, data.points, group)
                 for one, group in zip(fitted.processes, groups, strict=True)
             ]
         else:
-            processes = [_fit_process(lesson.points, group) for group in groups]
+            processes = [_fit_process(data.points, group) for group in groups]
         self.processes: list[SingleTaskGP] = processes
         """Process of each group of targets that were observed at the same points."""
         self._model = ModelListGP(*processes)
@@ -106,18 +106,18 @@ class BotorchSurrogate:
         return Acquisition(self._function(rng))
 
     def _function(self, rng: np.random.Generator) -> AcquisitionFunction:
-        lesson, objectives = self._lesson, len(self._lesson.scales)
+        data, objectives = self._data, len(self._data.scales)
         constraints = [
             _constraint(place, target.threshold)
-            for place, target in enumerate(lesson.targets)
+            for place, target in enumerate(data.targets)
             if target.threshold is not None
         ]
         sampler = SobolQMCNormalSampler(
             torch.Size([_SAMPLES.get(objectives, 64)]), seed=int(rng.integers(2**31))
         )
-        if not lesson.baseline.any():
+        if not data.baseline.any():
             return qLogProbabilityOfFeasibility(self._model, constraints, sampler=sampler)
-        baseline = _tensor(lesson.points[lesson.baseline])
+        baseline = _tensor(data.points[data.baseline])
         if objectives == 1:
             return qLogNoisyExpectedImprovement(
                 self._model,
@@ -163,7 +163,7 @@ class BotorchSurrogate:
         """
         gains = [
             -_judge_tensors(scale, samples[..., place])
-            for place, scale in enumerate(self._lesson.scales)
+            for place, scale in enumerate(self._data.scales)
         ]
         return torch.stack(gains, dim=-1)
 

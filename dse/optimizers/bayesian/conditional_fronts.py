@@ -1,8 +1,8 @@
-"""Conditional Pareto fronts: the best completions of a measured part of a design.
+"""Conditional Pareto fronts: the best completions of a measured setting of a design.
 
-The measured part is the values of the parameters that measurements read. Designs that share it
+The measured setting is the values of the parameters that measurements read. Designs that share it
 differ in modelled losses only, which need no measurement. Only the non-dominated ones can ever be
-on the front: they are the conditional front, or *staircase*, of the measured part.
+on the front: they are the conditional front of the measured setting.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from dse.core.space import DesignSpace
 from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import DesignError
-from dse.optimizers.bayesian.measured_parts import (
+from dse.optimizers.bayesian.measured_settings import (
     MeasuredSplit,
     firsts,
     keys,
-    merge_parts,
-    pair_parts,
+    merge_settings,
+    pair_settings,
 )
 from dse.optimizers.bayesian.modelled_losses import ModelledLosses
 from dse.optimizers.bayesian.output_transform import Magnitude
 
 LISTED = 65_536
-"""Most designs that share a measured part and are all evaluated."""
+"""Most designs that share a measured setting and are all evaluated."""
 
 _BROOD = 256
 _GENERATIONS = 12
 _SEARCH = 100_000
 """Cost of one search, in evaluated designs of equal time; its moves cost more than the models."""
-_MODELS, _LOOKS = (24, 512), 4_000_000
-"""Least and most measured parts whose conditional fronts fill the shelf, and the number of
-evaluated designs after which no further part is added."""
-_SHELF = 1_536
-"""Most free parts on the shelf, with which every other measured part is combined."""
+_MODELS, _EVALUATIONS = (24, 512), 4_000_000
+"""Least and most measured settings whose conditional fronts give the sample of free settings, and
+the number of evaluated designs after which no further setting is added."""
+_SAMPLED = 1_536
+"""Most free settings in that sample, with which every other measured setting is combined."""
 _PROBES = 32
 _CHUNK = 200_000
 _ABREAST = 8
-"""Measured parts searched at a time, so that models evaluate their offspring in one batch."""
+"""Measured settings searched at a time, so that models evaluate their offspring in one batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class ConditionalFront:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class FailedDesigns:
     """Number of designs that have no value because an evaluation failed, with one example.
 
     If ``at_least`` is true, the count is a lower bound.
@@ -76,12 +76,12 @@ class Lost:
     at_least: bool = False
 
 
-class ConditionalFronts:
+class ConditionalFrontCache:
     """Cache of fronts over the free parameters, one for each setting of the measured parameters.
 
     Measured parameters are those that measurements read; the others are free. A complete front is
     found by enumerating the designs with equal measured parameters, or by evolutionary search. An
-    estimated front tries only a fixed list of values of the free parameters (the *shelf*) that were
+    estimated front tries only a fixed list of values of the free parameters that were
     good with other measured parameters. Settings of the measured parameters whose modelled losses
     agree on a sample of the list share an estimated front.
 
@@ -90,91 +90,93 @@ class ConditionalFronts:
 
     Args:
         problem: problem to optimise.
-        roles: the problem's objectives and limits, split into modelled and measured ones.
+        split: the problem's objectives and limits, split into modelled and measured ones.
         bounded: map known losses so that their products stay finite, see :class:`Magnitude`, and
             use the logarithms of objectives with a log scale.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool = False) -> None:
-        self._modelled = ModelledLosses(problem, roles, bounded=bounded)
+    def __init__(self, problem: Problem, split: MeasuredSplit, *, bounded: bool = False) -> None:
+        self._modelled = ModelledLosses(problem, split, bounded=bounded)
         self._problem = problem
-        self._roles = roles
-        self._names = sorted(roles.part)
+        self._split = split
+        self._names = sorted(split.measured_parameters)
         self._has_models = any(one.kind == "modelled" for one in problem.sources.values())
-        self._whole: dict[bytes, tuple[ConditionalFront, int]] = {}
-        self._guessed: dict[bytes, ConditionalFront] = {}
-        self._shelf: Batch | None = None
+        self._complete: dict[bytes, tuple[ConditionalFront, int]] = {}
+        self._estimated: dict[bytes, ConditionalFront] = {}
+        self._free_sample: Batch | None = None
         self._probes: Batch | None = None
-        self.looks = 0
-        """Mean number of designs evaluated per conditional front, over those on the shelf."""
+        self.evaluations = 0
+        """Mean number of evaluated designs per conditional front behind the free sample."""
 
     @property
     def magnitudes(self) -> list[Magnitude]:
         """Map of each modelled loss to a bounded range, so that products of losses stay finite."""
         return self._modelled.magnitudes
 
-    def wholes(self, batch: Batch) -> list[ConditionalFront]:
+    def complete_fronts(self, batch: Batch) -> list[ConditionalFront]:
         """Return, for each design, the complete front of designs with equal measured parameters.
 
         Measured parameters are the parameters that measurements read.
         """
-        return [staircase for staircase, _ in self._find_staircases(batch)]
+        return [front for front, _ in self._find_fronts(batch)]
 
-    def _find_staircases(self, batch: Batch) -> list[tuple[ConditionalFront, int]]:
-        """Return the complete conditional front of each design's measured part, and its cost.
+    def _find_fronts(self, batch: Batch) -> list[tuple[ConditionalFront, int]]:
+        """Return the complete conditional front of each design's measured setting, and its cost.
 
         The cost is the number of designs evaluated for the front, now or earlier.
         """
         tags = keys(batch, self._names)
         searched: list[tuple[bytes, Batch, DesignSpace]] = []
         for row in firsts(tags).tolist():
-            if tags[row] not in self._whole:
+            if tags[row] not in self._complete:
                 one = batch.take(np.array([row]))
-                inner = self._inside(one)
+                inner = self._fixed_subspace(one)
                 found = self._enumerate_front(one, inner)
                 if found is None:
                     searched.append((tags[row], one, inner))
                 else:
-                    self._whole[tags[row]] = found
+                    self._complete[tags[row]] = found
         for start in range(0, len(searched), _ABREAST):
             names, ones, inside = zip(*searched[start : start + _ABREAST], strict=True)
-            for tag, staircase in zip(names, self._evolve_staircases(ones, inside), strict=True):
-                self._whole[tag] = staircase, _SEARCH
-        return [self._whole[tag] for tag in tags]
+            for tag, front in zip(names, self._evolve_fronts(ones, inside), strict=True):
+                self._complete[tag] = front, _SEARCH
+        return [self._complete[tag] for tag in tags]
 
-    def lost(self) -> Lost:
+    def count_failed(self) -> FailedDesigns:
         """Return the number of designs that failed during the search of complete fronts."""
-        found = [one for one in self._whole.values() if one[0].failed]
-        return Lost(
+        found = [one for one in self._complete.values() if one[0].failed]
+        return FailedDesigns(
             failed=sum(own.failed for own, _ in found),
             example=next((own.example for own, _ in found), None),
-            at_least=any(looks == _SEARCH for _, looks in found),
+            at_least=any(evaluations == _SEARCH for _, evaluations in found),
         )
 
-    def guess_fronts(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
+    def estimate_fronts(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
         """Return estimated fronts over the free parameters, and the front of each design, (n,).
 
-        An estimate tries only the free-parameter values on the shelf. The index is -1 where the
-        front is empty.
+        An estimate tries only the free-parameter values of the free sample. The index is -1 where
+        the front is empty.
         """
-        if not self._roles.free:
+        if not self._split.free:
             return self._single(batch)
-        if self._shelf is None:
-            self._begin()
+        if self._free_sample is None:
+            self._draw_free_sample()
         assert self._probes is not None
-        tags, parts = self._tags(batch), keys(batch, self._names)
+        tags, settings = self._tags(batch), keys(batch, self._names)
         first = firsts(tags)
-        fresh = np.array([row for row in first if parts[row] not in self._guessed], dtype=np.int64)
-        self._guess(batch.take(fresh), [parts[row] for row in fresh])
-        stairs: list[ConditionalFront] = []
+        fresh = np.array(
+            [row for row in first if settings[row] not in self._estimated], dtype=np.int64
+        )
+        self._estimate(batch.take(fresh), [settings[row] for row in fresh])
+        fronts: list[ConditionalFront] = []
         places: dict[bytes, int] = {}
         for row in first.tolist():
-            own = self._guessed[parts[row]]
-            places[tags[row]] = len(stairs) if len(own.losses) else -1
-            stairs += [own] if len(own.losses) else []
-        return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
+            own = self._estimated[settings[row]]
+            places[tags[row]] = len(fronts) if len(own.losses) else -1
+            fronts += [own] if len(own.losses) else []
+        return fronts, np.array([places[tag] for tag in tags], dtype=np.int64)
 
-    def on(self, one: Batch, staircase: ConditionalFront) -> ConditionalFront:
+    def on(self, one: Batch, front: ConditionalFront) -> ConditionalFront:
         """Evaluate the free parameters of an estimated front with other measured parameters.
 
         Measured parameters are those that measurements read; the others are free. The result is the
@@ -182,11 +184,11 @@ class ConditionalFronts:
 
         Args:
             one: a design with the measured parameters.
-            staircase: the estimated front.
+            front: the estimated front.
         """
-        if not self._roles.free:
-            return staircase
-        return self._with([one], [staircase.designs])[0]
+        if not self._split.free:
+            return front
+        return self._fronts_with([one], [front.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[ConditionalFront], Ints]:
         """Return each design as its own conditional front, for problems without free parameters.
@@ -211,8 +213,8 @@ class ConditionalFronts:
         ]
         return found, places
 
-    def _begin(self) -> None:
-        """Fill the shelf: values of the free parameters that were good with random measured parts.
+    def _draw_free_sample(self) -> None:
+        """Collect values of the free parameters that were good with random measured settings.
 
         Free parameters are those that no measurement reads.
         """
@@ -221,55 +223,59 @@ class ConditionalFronts:
         batch = self._problem.space.sample(2 * _MODELS[1], rng)
         order = firsts(keys(batch, self._names))[: _MODELS[1]]
         found: list[Batch] = []
-        looked_at = 0
+        evaluated = 0
         for start in range(0, len(order), _ABREAST):
-            for own, looks in self._find_staircases(batch.take(order[start : start + _ABREAST])):
-                if len(found) < _MODELS[0] or looked_at < _LOOKS:
+            for own, evaluations in self._find_fronts(batch.take(order[start : start + _ABREAST])):
+                if len(found) < _MODELS[0] or evaluated < _EVALUATIONS:
                     found.append(own.designs)
-                    looked_at += looks
-            if len(found) >= _MODELS[0] and looked_at >= _LOOKS:
+                    evaluated += evaluations
+            if len(found) >= _MODELS[0] and evaluated >= _EVALUATIONS:
                 break
-        self.looks = looked_at // max(len(found), 1)
-        shelf = concatenate_batches([*(one for one in found if len(one)), drawn])
-        tags = keys(shelf, sorted(self._roles.free))
+        self.evaluations = evaluated // max(len(found), 1)
+        sample = concatenate_batches([*(one for one in found if len(one)), drawn])
+        tags = keys(sample, sorted(self._split.free))
         counts = Counter(tags)
         rows = firsts(tags)
         served = np.array([counts[tags[row]] for row in rows])
-        rows = rows[np.argsort(-served, kind="stable")[:_SHELF]]
-        self._shelf = shelf.take(rows)
+        rows = rows[np.argsort(-served, kind="stable")[:_SAMPLED]]
+        self._free_sample = sample.take(rows)
         spread = np.linspace(0, len(rows) - 1, min(_PROBES, len(rows))).round().astype(int)
-        self._probes = self._shelf.take(np.unique(spread))
+        self._probes = self._free_sample.take(np.unique(spread))
 
     def _tags(self, batch: Batch) -> list[bytes]:
         """Return a key per design, equal for equal modelled losses and slacks on the probes.
 
-        The probes are a sample of the shelf, with which each measured part is combined.
+        The probes are a subset of the free sample, with which each measured setting is combined.
         """
         assert self._probes is not None
         step = max(1, _CHUNK // len(self._probes))
         tags: list[bytes] = []
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
-            pairs = pair_parts(self._problem.space, rows, self._probes, self._roles.part)
+            pairs = pair_settings(
+                self._problem.space, rows, self._probes, self._split.measured_parameters
+            )
             losses, slacks, _, _ = self._modelled.compute(*pairs)
             table = np.hstack([losses, slacks]).reshape(len(rows), -1)
             tags += [row.tobytes() for row in table]
         return tags
 
-    def _guess(self, batch: Batch, parts: Sequence[bytes]) -> None:
-        assert self._shelf is not None
-        step = max(1, _CHUNK // len(self._shelf))
+    def _estimate(self, batch: Batch, settings: Sequence[bytes]) -> None:
+        assert self._free_sample is not None
+        step = max(1, _CHUNK // len(self._free_sample))
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
-            pairs, legal = pair_parts(self._problem.space, rows, self._shelf, self._roles.part)
-            sizes = [len(self._shelf)] * len(rows)
-            for row, found in enumerate(self._staircases(pairs, legal, sizes)):
-                self._guessed[parts[start + row]] = found
+            pairs, legal = pair_settings(
+                self._problem.space, rows, self._free_sample, self._split.measured_parameters
+            )
+            sizes = [len(self._free_sample)] * len(rows)
+            for row, found in enumerate(self._fronts_of_runs(pairs, legal, sizes)):
+                self._estimated[settings[start + row]] = found
 
-    def _inside(self, one: Batch) -> DesignSpace:
-        """Return the subspace of the designs with the same measured part as the design ``one``.
+    def _fixed_subspace(self, one: Batch) -> DesignSpace:
+        """Return the subspace of the designs with the same measured setting as the design ``one``.
 
-        The measured part is the values of the parameters that measurements read.
+        The measured setting is the values of the parameters that measurements read.
         """
         here = one.row(0)
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
@@ -277,21 +283,21 @@ class ConditionalFronts:
     def _enumerate_front(
         self, one: Batch, inner: DesignSpace
     ) -> tuple[ConditionalFront, int] | None:
-        """Return a conditional front and its cost by listing all designs with the measured part.
+        """Return a conditional front and its cost by listing all designs with the measured setting.
 
         The result is ``None`` if there are too many designs.
         """
-        total = inner.count() if self._roles.free else 0
+        total = inner.count() if self._split.free else 0
         if total is None or total > LISTED:
             return None
         parts = inner.enumerate() if total else [one]
-        found = [self._staircases(part, _all(part), [len(part)])[0] for part in parts]
+        found = [self._fronts_of_runs(part, _all(part), [len(part)])[0] for part in parts]
         return _best(found), max(total, 1)
 
-    def _evolve_staircases(
+    def _evolve_fronts(
         self, ones: Sequence[Batch], inside: Sequence[DesignSpace]
     ) -> list[ConditionalFront]:
-        """Find the conditional front of each measured part by evolutionary search.
+        """Find the conditional front of each measured setting by evolutionary search.
 
         The search varies the free parameters (those that no measurement reads) and uses models
         only.
@@ -301,26 +307,29 @@ class ConditionalFronts:
             concatenate_batches([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
             for inner, rng in zip(inside, rngs, strict=True)
         ]
-        best = self._with(ones, first)
+        best = self._fronts_with(ones, first)
         for _ in range(_GENERATIONS):
             broods = [_brood(space, own.designs, rng) for own, rng in zip(best, rngs, strict=True)]
-            more = self._with(ones, broods)
+            more = self._fronts_with(ones, broods)
             best = [_best(pair) for pair in zip(best, more, strict=True)]
         return best
 
-    def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[ConditionalFront]:
-        """Return each measured part's conditional front over given free-parameter values.
+    def _fronts_with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[ConditionalFront]:
+        """Return each measured setting's conditional front over given free-parameter values.
 
-        ``free`` holds one batch of values per measured part.
+        ``free`` holds one batch of values per measured setting.
         """
         sizes = [len(own) for own in free]
         measured = concatenate_batches(ones).take(np.repeat(np.arange(len(ones)), sizes))
-        pairs, legal = merge_parts(
-            self._problem.space, measured, concatenate_batches(free), self._roles.part
+        pairs, legal = merge_settings(
+            self._problem.space,
+            measured,
+            concatenate_batches(free),
+            self._split.measured_parameters,
         )
-        return self._staircases(pairs, legal, sizes)
+        return self._fronts_of_runs(pairs, legal, sizes)
 
-    def _staircases(
+    def _fronts_of_runs(
         self, batch: Batch, legal: Mask, sizes: Sequence[int]
     ) -> list[ConditionalFront]:
         """Return the conditional front of each run of consecutive designs, of given lengths."""

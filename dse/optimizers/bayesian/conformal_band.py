@@ -18,7 +18,7 @@ from dse.core.problem import Problem
 from dse.core.recorded_gap import checkpoints
 from dse.core.trial import State, Trial
 from dse.core.values import Floats
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Predictor, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.output_transform import Magnitude
@@ -44,19 +44,19 @@ class MeasuredValues:
     values: Floats  # (n, a + l): a losses, then l excesses; NaN if unknown
 
     @staticmethod
-    def of(problem: Problem, roles: MeasuredSplit, trials: Sequence[Trial]) -> MeasuredValues:
+    def of(problem: Problem, split: MeasuredSplit, trials: Sequence[Trial]) -> MeasuredValues:
         """Return the measured values by setting of the measured parameters, first trial only.
 
         A measured combination is the values of the parameters that measurements read.
         """
         done = [trial for trial in trials if trial.state is State.DONE]
         batch = problem.space.batch([trial.design for trial in done])
-        rows = firsts(keys(batch, sorted(roles.part)))
+        rows = firsts(keys(batch, sorted(split.measured_parameters)))
         done = [done[row] for row in rows.tolist()]
         columns, size = problem.columns(done), len(done)
         losses = problem.losses(columns, size)
-        learnt = [problem.objectives[k].on_scale(losses[:, k]) for k in roles.learnt]
-        excesses = [-limit.slacks(columns, size) for limit in roles.learnt_limits]
+        learnt = [problem.objectives[k].on_scale(losses[:, k]) for k in split.learnt]
+        excesses = [-limit.slacks(columns, size) for limit in split.learnt_limits]
         return MeasuredValues(
             trials=tuple(done),
             batch=batch.take(rows),
@@ -73,11 +73,11 @@ class ConformalBand:
 
     Args:
         problem: the problem.
-        roles: the problem's objectives and limits, split into modelled and measured ones.
+        split: the problem's objectives and limits, split into modelled and measured ones.
     """
 
     problem: Problem
-    roles: MeasuredSplit
+    split: MeasuredSplit
     _learnt: list[tuple[Encoder, Surrogate] | None] = field(default_factory=list, init=False)
     _maps: list[Magnitude] = field(default_factory=list, init=False)
     _scores: list[Floats] = field(default_factory=list, init=False)
@@ -151,11 +151,11 @@ class ConformalBand:
         """Fit new surrogates to the first ``count`` values."""
         self._fitted = count
         probe = self.problem.space.sample(256, self.problem.rng(0, 3))
-        fitter = ModelFitter(self.problem, self.roles, probe)
+        fitter = ModelFitter(self.problem, self.split, probe)
         done, values = known.trials[:count], known.values[:count]
         self._maps = [Magnitude.of(column) for column in values.T]
         mapped = [one(column) for one, column in zip(self._maps, values.T, strict=True)]
-        chosen = [self.problem.objectives[place] for place in self.roles.learnt]
+        chosen = [self.problem.objectives[place] for place in self.split.learnt]
         self._learnt = []
         for place, column in enumerate(mapped):
             if np.isfinite(column).sum() < _FEWEST:
@@ -166,7 +166,7 @@ class ConformalBand:
                     fitter.objective(chosen[place], done, column, scale=scale, refit=True)
                 )
             else:
-                limit = self.roles.learnt_limits[place - len(chosen)]
+                limit = self.split.learnt_limits[place - len(chosen)]
                 self._learnt.append(fitter.limit(limit, done, column, refit=True))
 
     def _predict_and_learn(self, one: Batch, values: Floats) -> Floats:

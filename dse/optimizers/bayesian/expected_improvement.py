@@ -1,11 +1,11 @@
 """Expected hypervolume improvement of a measurement that many designs share.
 
-A measured part s is the values of the parameters that the measurement reads; its completions are
-the designs that have it. Losses are either learnt, ``u``, or known, ``k``. A part s has one u, with
-a posterior from a surrogate, and a conditional front (staircase) K(s): the non-dominated known
-losses of its completions. The gain is the integral of P(u(s) <= z) over all points (z, x) below the
-reference point that the archive does not dominate and whose x is weakly dominated by a member of
-K(s). The losses u are assumed to be independent.
+A measured setting s is the values of the parameters that the measurement reads; its completions are
+the designs that have it. Losses are either learnt, ``u``, or known, ``k``. A setting s has one u,
+with a posterior from a surrogate, and a conditional front K(s): the non-dominated known losses of
+its completions. The gain is the integral of P(u(s) <= z) over all points (z, x) below the reference
+point that the archive does not dominate and whose x is weakly dominated by a member of K(s). The
+losses u are assumed to be independent.
 
 Source:
     Emmerich, Deutz, Klinkenberg: Hypervolume-based expected improvement: Monotonicity properties
@@ -104,9 +104,9 @@ def spread_rows(
 
 def expected_gains(
     archive: Archive,
-    predictions: Sequence[Prediction],  # a of them, each for n parts
-    stairs: Sequence[Floats],  # conditional fronts, (r, b) each
-    groups: Ints,  # (n,), the front of each part; -1 without one
+    predictions: Sequence[Prediction],  # a of them, each for n settings
+    conditional_fronts: Sequence[Floats],  # conditional fronts, (r, b) each
+    groups: Ints,  # (n,), the front of each setting; -1 without one
     rng: np.random.Generator,
 ) -> Floats:
     """Return the expected hypervolume improvement of n candidate measurements, (n,).
@@ -116,43 +116,45 @@ def expected_gains(
     """
     gains = np.zeros(len(groups))
     rows = np.flatnonzero(groups >= 0)
-    beliefs = [one.take(rows) for one in predictions]
+    chosen = [one.take(rows) for one in predictions]
     if not len(rows):
         return gains
     known = archive.known.shape[1]
-    if not known and len(beliefs) <= _BOXES:
-        gains[rows] = _integrate_boxes(archive, beliefs)
-    elif len(beliefs) == 1 and known <= 2:
-        gains[rows] = _integrate_slices(archive, beliefs[0], stairs, groups[rows])
+    if not known and len(chosen) <= _BOXES:
+        gains[rows] = _integrate_boxes(archive, chosen)
+    elif len(chosen) == 1 and known <= 2:
+        gains[rows] = _integrate_slices(archive, chosen[0], conditional_fronts, groups[rows])
     else:
-        gains[rows] = _integrate_points(archive, beliefs, stairs, groups[rows], rng)
+        gains[rows] = _integrate_points(archive, chosen, conditional_fronts, groups[rows], rng)
     return gains
 
 
-def _integrate_boxes(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
-    """Return the improvement of each part if all losses are learnt, as a sum over boxes.
+def _integrate_boxes(archive: Archive, predictions: Sequence[Prediction]) -> Floats:
+    """Return the improvement of each setting if all losses are learnt, as a sum over boxes.
 
     The boxes cover the non-dominated region; each contributes a product of one-dimensional
     integrals.
     """
     lower, upper = open_boxes(archive.learnt, archive.learnt_reference)
-    size = len(beliefs[0].means)
+    size = len(predictions[0].means)
     step = max(1, _CHUNK // max(len(lower), 1))
     found = [
         _over_boxes(
-            [one.take(np.arange(start, min(start + step, size))) for one in beliefs], lower, upper
+            [one.take(np.arange(start, min(start + step, size))) for one in predictions],
+            lower,
+            upper,
         )
         for start in range(0, size, step)
     ]
     return np.concatenate(found)
 
 
-def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> Floats:
-    volume = np.ones((len(beliefs[0].means), len(lower)))
-    for place, belief in enumerate(beliefs):
+def _over_boxes(predictions: Sequence[Prediction], lower: Floats, upper: Floats) -> Floats:
+    volume = np.ones((len(predictions[0].means), len(lower)))
+    for place, prediction in enumerate(predictions):
         edges = np.unique(np.concatenate([lower[:, place], upper[:, place]]))
         edges = edges[np.isfinite(edges)]
-        gain = np.hstack([np.zeros((len(volume), 1)), belief.gain(edges)])
+        gain = np.hstack([np.zeros((len(volume), 1)), prediction.gain(edges)])
         first = np.where(
             np.isfinite(lower[:, place]), 1 + np.searchsorted(edges, lower[:, place]), 0
         )
@@ -162,9 +164,9 @@ def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> 
 
 
 def _integrate_slices(
-    archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints
+    archive: Archive, prediction: Prediction, conditional_fronts: Sequence[Floats], groups: Ints
 ) -> Floats:
-    """Return each part's improvement with one learnt loss, as a sum over slices of that loss.
+    """Return each setting's improvement with one learnt loss, as a sum over slices of that loss.
 
     The slices end at the archive's values of the loss. Each contributes the area in known losses
     that K(s) adds to the archive there. EHVI(s) = sum over slices i of A_i(s) (psi(z_{i+1}) -
@@ -174,17 +176,21 @@ def _integrate_slices(
     inside = archive.learnt[:, 0] < reference
     heights = np.unique(archive.learnt[inside, 0])
     steps = np.append(heights, reference)
-    psi = belief.gain(steps)
+    psi = prediction.gain(steps)
     widths = np.diff(np.hstack([np.zeros((len(psi), 1)), psi]), axis=1)
     levels = np.searchsorted(heights, archive.learnt[inside, 0])
     known = archive.known[inside]
     areas = _lengths if known.shape[1] == 1 else _areas
-    table = areas(known, levels, len(steps), stairs, archive.known_reference)
+    table = areas(known, levels, len(steps), conditional_fronts, archive.known_reference)
     return np.asarray((table[groups] * np.maximum(widths, 0.0)).sum(axis=1))
 
 
 def _lengths(
-    known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
+    known: Floats,
+    levels: Ints,
+    slices: int,
+    conditional_fronts: Sequence[Floats],
+    reference: Floats,
 ) -> Floats:
     """Return how far each front improves the archive's best value in each slice.
 
@@ -194,12 +200,16 @@ def _lengths(
     floor = np.full(slices, reference[0])
     for value, level in zip(known[:, 0].tolist(), levels.tolist(), strict=True):
         floor[level + 1 :] = np.minimum(floor[level + 1 :], value)
-    own = np.array([rows[:, 0].min() for rows in stairs])
+    own = np.array([rows[:, 0].min() for rows in conditional_fronts])
     return np.maximum(floor[None, :] - own[:, None], 0.0)
 
 
 def _areas(
-    known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
+    known: Floats,
+    levels: Ints,
+    slices: int,
+    conditional_fronts: Sequence[Floats],
+    reference: Floats,
 ) -> Floats:
     """Return the area that each front adds to each slice in two known losses, (fronts, slices).
 
@@ -212,8 +222,8 @@ def _areas(
     for (_, second), level, column in zip(known, levels, columns, strict=True):
         part = floor[level + 1 :, column:]
         np.minimum(part, second, out=part)
-    table = np.zeros((len(stairs), slices))
-    for place, rows in enumerate(stairs):
+    table = np.zeros((len(conditional_fronts), slices))
+    for place, rows in enumerate(conditional_fronts):
         own = rows[np.argsort(rows[:, 0], kind="stable")]
         own = own[(own[:, 0] < reference[0]) & (own[:, 1] < reference[1])]
         if not len(own):
@@ -230,8 +240,8 @@ def _areas(
 
 def _integrate_points(
     archive: Archive,
-    beliefs: Sequence[Prediction],
-    stairs: Sequence[Floats],
+    predictions: Sequence[Prediction],
+    conditional_fronts: Sequence[Floats],
     groups: Ints,
     rng: np.random.Generator,
 ) -> Floats:
@@ -242,24 +252,31 @@ def _integrate_points(
     best = archive.best
     front = np.hstack([best.learnt, best.known])
     top = np.append(best.learnt_reference, best.known_reference)
-    hopes = [float(one.at(-2.0).min()) for one in beliefs]
-    reach = np.min([rows.min(axis=0) for rows in stairs], axis=0) if stairs else np.zeros(0)
+    hopes = [float(one.at(-2.0).min()) for one in predictions]
+    reach = (
+        np.min([rows.min(axis=0) for rows in conditional_fronts], axis=0)
+        if conditional_fronts
+        else np.zeros(0)
+    )
     low = np.minimum(np.append(hopes, reach), top)
     darts = low + (top - low) * qmc.Sobol(len(top), rng=rng).random(_DARTS)
     for member in front:
         darts = darts[~(member <= darts).all(axis=1)]
     if not len(darts):
         return np.zeros(len(groups))
-    count = len(beliefs)
+    count = len(predictions)
     reached = np.array(
-        [(rows[:, None, :] <= darts[None, :, count:]).all(axis=2).any(axis=0) for rows in stairs]
-    ).reshape(len(stairs), -1)
+        [
+            (rows[:, None, :] <= darts[None, :, count:]).all(axis=2).any(axis=0)
+            for rows in conditional_fronts
+        ]
+    ).reshape(len(conditional_fronts), -1)
     found = np.empty(len(groups))
     step = max(1, _CHUNK // len(darts))
     for start in range(0, len(groups), step):
         rows = np.arange(start, min(start + step, len(groups)))
         chance = reached[groups[rows]].astype(float)
-        for place, one in enumerate(beliefs):
+        for place, one in enumerate(predictions):
             chance *= one.take(rows).below(darts[:, place])
         found[rows] = chance.sum(axis=1)
     return found * float((top - low).prod()) / _DARTS

@@ -1,12 +1,12 @@
 """Completion of the front, without measurements, by designs that share a measurement.
 
-A measured metric depends on some parameters only: the values of these are a design's measured part.
-All designs with the same measured part as a measured design have known metrics, exactly and without
-a measurement. For each measured part the conditional front is computed: exactly if its designs can
-be listed. Where an objective or a limit mixes measured and other quantities, Pareto local search is
-used (L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets in the Biobjective
-Traveling Salesman Problem, 2004): legal neighbours of every member of the front are tried until
-none of them improves the front. The result is then only a local optimum.
+A measured metric depends on some parameters only: the values of these are a design's measured
+setting. All designs with the same measured setting as a measured design have known metrics, exactly
+and without a measurement. For each measured setting the conditional front is computed: exactly if
+its designs can be listed. Where an objective or a limit mixes measured and other quantities, Pareto
+local search is used (L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets in the
+Biobjective Traveling Salesman Problem, 2004): legal neighbours of every member of the front are
+tried until none of them improves the front. The result is then only a local optimum.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dse.core.problem import Problem
 from dse.core.proof import COMPLETED, design_failure_text
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts, Lost
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache, FailedDesigns
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.exact.chunks import impossible_rows
 from dse.protocols import OptimizerTraits
 
@@ -79,7 +79,7 @@ class Completion:
         self._events.append(Event(kind=COMPLETED, text=text, told=len(self._finished)))
 
 
-def lost_words(problem: Problem, lost: Lost) -> str:
+def lost_words(problem: Problem, lost: FailedDesigns) -> str:
     """Return as text how many designs failed among those that could reuse measurements.
 
     The text names one failed design as an example; it is empty if no design failed.
@@ -119,7 +119,7 @@ def complete_front(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
     return completion_of(problem, trials)[0]
 
 
-def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], Lost]:
+def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], FailedDesigns]:
     """Return the front of designs that can reuse a measurement, and the count of failed designs.
 
     For each measured combination of the parameters that measurements read, the best designs vary
@@ -129,10 +129,12 @@ def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Desig
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     if not done:
-        return [], Lost()
-    if MeasuredSplit(problem=problem).part == _reads(problem):
-        stairs = ConditionalFronts(problem, MeasuredSplit(problem=problem))
-        return _thin_designs(*completed_front(problem, done, stairs)), stairs.lost()
+        return [], FailedDesigns()
+    if MeasuredSplit(problem=problem).measured_parameters == _reads(problem):
+        front_cache = ConditionalFrontCache(problem, MeasuredSplit(problem=problem))
+        return _thin_designs(
+            *completed_front(problem, done, front_cache)
+        ), front_cache.count_failed()
     search = _Search(problem, done)
     for _ in range(_ROUNDS):
         if not search.step():
@@ -141,30 +143,31 @@ def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Desig
 
 
 def completed_front(
-    problem: Problem, trials: Sequence[Trial], stairs: ConditionalFronts
+    problem: Problem, trials: Sequence[Trial], front_cache: ConditionalFrontCache
 ) -> tuple[Batch, Floats]:
     """Return the non-dominated designs that can reuse a measurement, and their losses, (n, m).
 
     Args:
         problem: problem whose objectives and limits are each measured or modelled, not both.
         trials: finished trials; trials of another state than ``DONE`` are ignored.
-        stairs: cache of fronts over the parameters that no measurement reads, for repeated calls.
+        front_cache: cache of fronts over the parameters that no measurement reads, for repeated
+            calls.
     """
-    roles = MeasuredSplit(problem=problem)
+    split = MeasuredSplit(problem=problem)
     done = [trial for trial in trials if trial.state is State.DONE]
     batch, columns = problem.space.batch([t.design for t in done]), problem.columns(done)
-    learnt = problem.losses(columns, len(done))[:, list(roles.learnt)]
+    learnt = problem.losses(columns, len(done))[:, list(split.learnt)]
     kept = np.isfinite(learnt).all(axis=1)
-    for limit in roles.learnt_limits:
+    for limit in split.learnt_limits:
         kept &= limit.slacks(columns, len(done)) >= 0
     rows = np.flatnonzero(kept)
-    rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
-    found = stairs.wholes(batch.take(rows))
+    rows = rows[firsts(keys(batch.take(rows), sorted(split.measured_parameters)))]
+    found = front_cache.complete_fronts(batch.take(rows))
     losses = np.zeros((sum(len(own.losses) for own in found), len(problem.objectives)))
     if not len(losses):
         return batch.take(np.arange(0)), losses
-    losses[:, list(roles.learnt)] = learnt[np.repeat(rows, [len(own.losses) for own in found])]
-    losses[:, list(roles.known)] = np.vstack([own.losses for own in found])
+    losses[:, list(split.learnt)] = learnt[np.repeat(rows, [len(own.losses) for own in found])]
+    losses[:, list(split.known)] = np.vstack([own.losses for own in found])
     best = np.flatnonzero(nondominated(losses))
     return concatenate_batches([own.designs for own in found]).take(best), losses[best]
 
@@ -190,7 +193,7 @@ class _Search:
         self._batch = start.take(np.arange(0))
         self._losses: Floats = np.zeros((0, len(problem.objectives)))
         self._open: Mask = np.zeros(0, dtype=bool)
-        self.lost = Lost()
+        self.lost = FailedDesigns()
         """Designs without a value among those evaluated."""
         self._enter(start)
 
@@ -267,7 +270,7 @@ class _Search:
         if len(rows):
             example = self.lost.example or batch.design(int(rows[0]))
             failed = self.lost.failed + len(rows)
-            self.lost = Lost(failed=failed, example=example, at_least=True)
+            self.lost = FailedDesigns(failed=failed, example=example, at_least=True)
 
 
 def _reads(problem: Problem) -> frozenset[str]:

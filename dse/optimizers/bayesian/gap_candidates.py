@@ -11,7 +11,7 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints, Mask
 from dse.core.variation import cross_parents, mutate_designs
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.support.constraints import known_admissible
 
 LISTED = 20_000
@@ -41,35 +41,35 @@ class GapCandidates:
 
     Args:
         problem: the problem.
-        roles: the problem's objectives and limits, split into modelled and measured ones.
+        split: the problem's objectives and limits, split into modelled and measured ones.
         batch: n legal designs.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit, batch: Batch) -> None:
+    def __init__(self, problem: Problem, split: MeasuredSplit, batch: Batch) -> None:
         rows = np.flatnonzero(known_admissible(problem, batch)) if len(batch) else np.arange(0)
         batch = batch.take(rows)
-        losses = _modelled_losses(problem, roles, batch)
+        losses = _modelled_losses(problem, split, batch)
         fine = np.flatnonzero(np.isfinite(losses).all(axis=1))
-        self._roles = roles
+        self._split = split
         self.batch = batch.take(fine)
         self.known: Floats = losses[fine]  # (n, b), of the modelled objectives
-        self.parts = keys(self.batch, sorted(roles.part))
-        places = firsts(self.parts)
-        order = {self.parts[row]: place for place, row in enumerate(places.tolist())}
+        self.settings = keys(self.batch, sorted(split.measured_parameters))
+        places = firsts(self.settings)
+        order = {self.settings[row]: place for place, row in enumerate(places.tolist())}
         self.distinct = self.batch.take(places)
-        self.owners: Ints = np.array([order[part] for part in self.parts], dtype=np.int64)
+        self.owners: Ints = np.array([order[setting] for setting in self.settings], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.batch)
 
     def losses(
         self,
-        learnt: Floats,  # (p, a), of each distinct measured part
+        learnt: Floats,  # (p, a), of each distinct measured setting
     ) -> Floats:
         """Return all losses of the designs, (n, m), given the losses of the measured objectives."""
-        found = np.zeros((len(self), len(self._roles.known) + len(self._roles.learnt)))
-        found[:, list(self._roles.known)] = self.known
-        found[:, list(self._roles.learnt)] = learnt[self.owners]
+        found = np.zeros((len(self), len(self._split.known) + len(self._split.learnt)))
+        found[:, list(self._split.known)] = self.known
+        found[:, list(self._split.learnt)] = learnt[self.owners]
         return found
 
     def are_new(self, taken: Sequence[Design]) -> Mask:
@@ -79,14 +79,14 @@ class GapCandidates:
         return np.array([key not in gone for key in keys(self.batch, names)], dtype=bool)
 
     def _like(self, designs: Sequence[Design]) -> Batch:
-        return self._roles.problem.space.batch(designs)
+        return self._split.problem.space.batch(designs)
 
 
-def list_candidates(problem: Problem, roles: MeasuredSplit) -> GapCandidates:
+def list_candidates(problem: Problem, split: MeasuredSplit) -> GapCandidates:
     """Return all legal designs that keep the modelled limits, of a space small enough to list."""
     batches = list(problem.space.enumerate())
     batch = concatenate_batches(batches) if batches else problem.space.batch([])
-    return GapCandidates(problem, roles, batch)
+    return GapCandidates(problem, split, batch)
 
 
 def sample_designs(problem: Problem, finished: int) -> Batch:
@@ -116,11 +116,11 @@ def breed_designs(problem: Problem, best: Batch, finished: int, step: int) -> Ba
     return concatenate_batches([batch for batch in found if len(batch)])
 
 
-def _modelled_losses(problem: Problem, roles: MeasuredSplit, batch: Batch) -> Floats:
+def _modelled_losses(problem: Problem, split: MeasuredSplit, batch: Batch) -> Floats:
     """Return the losses of the modelled objectives, (n, b); NaN where a model has no value."""
     known = problem.known(batch)
     columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
-    chosen = [problem.objectives[place] for place in roles.known]
+    chosen = [problem.objectives[place] for place in split.known]
     losses = np.zeros((len(batch), len(chosen)))
     for place, objective in enumerate(chosen):
         losses[:, place] = objective.sign * objective.values(columns, len(batch))

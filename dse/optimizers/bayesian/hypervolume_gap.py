@@ -21,7 +21,7 @@ from dse.optimizers.bayesian.gap_candidates import (
     list_candidates,
     sample_designs,
 )
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, keys
 
 CONFIDENCE = 0.9
 """Default probability with which the gap is an upper bound."""
@@ -67,8 +67,8 @@ class GapEstimator:
         self._problem = problem
         self._confidence = confidence
         self._completes = completes
-        self._roles = MeasuredSplit(problem=problem)
-        self._band = ConformalBand(problem=problem, roles=self._roles)
+        self._split = MeasuredSplit(problem=problem)
+        self._band = ConformalBand(problem=problem, split=self._split)
         self._listed: GapCandidates | None = None
 
     def estimate(self, trials: Sequence[Trial]) -> HypervolumeGap | None:
@@ -80,9 +80,9 @@ class GapEstimator:
         Args:
             trials: the finished trials; they extend those of the last call.
         """
-        problem, roles = self._problem, self._roles
+        problem, split = self._problem, self._split
         front = ParetoSet.of(problem, trials)
-        values = MeasuredValues.of(problem, roles, trials)
+        values = MeasuredValues.of(problem, split, trials)
         if self._is_learnt:
             self._band.learn(values)
         if front.reference is None or not len(front.losses):
@@ -102,7 +102,7 @@ class GapEstimator:
 
     @property
     def _is_learnt(self) -> bool:
-        return bool(self._roles.learnt or self._roles.learnt_limits)
+        return bool(self._split.learnt or self._split.learnt_limits)
 
     def _gap(self, reference: Floats, found: Floats, hoped: Floats, count: int) -> HypervolumeGap:
         """Return the gap between the losses found, (n, m), and optimistic losses, (k, m).
@@ -131,7 +131,7 @@ class GapEstimator:
         )
 
     def _look_at_all(self, record: _Record) -> _Look:
-        self._listed = self._listed or list_candidates(self._problem, self._roles)
+        self._listed = self._listed or list_candidates(self._problem, self._split)
         return self._look_at(self._listed, record)
 
     def _search(self, record: _Record) -> list[_Look]:
@@ -141,7 +141,7 @@ class GapEstimator:
         best = space.batch([trial.design for trial in record.front.trials])
         losses = record.front.losses
         for step in range(_ROUNDS):
-            candidates = GapCandidates(self._problem, self._roles, batch)
+            candidates = GapCandidates(self._problem, self._split, batch)
             look = self._look_at(candidates, record)
             looks.append(look)
             rows = np.flatnonzero(look.open)
@@ -154,14 +154,14 @@ class GapEstimator:
 
     def _look_at(self, candidates: GapCandidates, record: _Record) -> _Look:
         """Return the optimistic losses of designs, exact where no measurement is needed."""
-        values, count = record.values, len(self._roles.learnt)
+        values, count = record.values, len(self._split.learnt)
         width = self._band.width(self._confidence) if self._is_learnt else np.zeros(0)
         best = self._band.optimistic(candidates.distinct, width)
-        names = sorted(self._roles.part)
+        names = sorted(self._split.measured_parameters)
         measured = {key: row for row, key in enumerate(keys(values.batch, names))}
         rows = np.array([measured.get(key, -1) for key in keys(candidates.distinct, names)], int)
         best[rows >= 0] = values.values[rows[rows >= 0]]
-        chosen = [self._problem.objectives[place] for place in self._roles.learnt]
+        chosen = [self._problem.objectives[place] for place in self._split.learnt]
         pairs = zip(chosen, best.T[:count], strict=True)
         columns = [objective.off_scale(column) for objective, column in pairs]
         losses = candidates.losses(np.column_stack([best[:, :0], *columns]))

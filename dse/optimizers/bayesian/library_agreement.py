@@ -13,7 +13,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.library_prior import LibraryMean, MemberWeights
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 
 FEWEST = 4
 """Measured designs below which a library is not used: fewer cannot show an agreement."""
@@ -46,22 +46,22 @@ class LibraryAgreement:
 
     Args:
         problem: problem to optimise; members of libraries are among its ``priors``.
-        roles: its split into measured and modelled metrics.
+        split: its split into measured and modelled metrics.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
+    def __init__(self, problem: Problem, split: MeasuredSplit) -> None:
         self._problem = problem
-        self._roles = roles
+        self._split = split
         self._libraries: dict[str, LibraryMean | None] = {}
         self._chances: dict[int, float] = {}
         self._events: list[Event] = []
         self._reported = 0
 
     @staticmethod
-    def of(problem: Problem, roles: MeasuredSplit) -> LibraryAgreement | None:
+    def of(problem: Problem, split: MeasuredSplit) -> LibraryAgreement | None:
         """Return the decision for a problem; ``None`` if its priors include no library."""
         has_library = any(prior.library for prior in problem.priors)
-        return LibraryAgreement(problem, roles) if has_library else None
+        return LibraryAgreement(problem, split) if has_library else None
 
     def mean_of(self, expression: Expression, sign: float) -> LibraryMean | None:
         """Return models of a formula from earlier studies; ``None`` if no study has its metrics.
@@ -72,7 +72,7 @@ class LibraryAgreement:
         """
         name = repr(expression.node)
         if name not in self._libraries:
-            names = self._roles.behind(expression)
+            names = self._split.behind(expression)
             self._libraries[name] = LibraryMean.of(self._problem, expression, sign, names)
         return self._libraries[name]
 
@@ -158,13 +158,13 @@ class LibraryAgreement:
         problem, size = self._problem, len(done)
         columns = problem.columns(done)
         losses = problem.losses(columns, size)
-        chosen = [problem.objectives[place] for place in self._roles.learnt]
+        chosen = [problem.objectives[place] for place in self._split.learnt]
         quantities = [
             (one.expression, 1.0 if one.goal == "minimize" else -1.0, losses[:, place])
-            for place, one in zip(self._roles.learnt, chosen, strict=True)
+            for place, one in zip(self._split.learnt, chosen, strict=True)
         ]
         quantities += [
-            (one.slack, -1.0, -one.slacks(columns, size)) for one in self._roles.learnt_limits
+            (one.slack, -1.0, -one.slacks(columns, size)) for one in self._split.learnt_limits
         ]
         studies = [prior.study for prior in problem.priors if prior.library]
         batch = problem.space.batch([trial.design for trial in done])

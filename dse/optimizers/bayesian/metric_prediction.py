@@ -13,7 +13,7 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import column_of
 from dse.core.values import Floats
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 
 Moments = tuple[Floats, Floats]

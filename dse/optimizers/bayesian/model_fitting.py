@@ -16,7 +16,14 @@ from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import Hyper
 from dse.optimizers.bayesian.library_agreement import LibraryAgreement
 from dse.optimizers.bayesian.library_prior import MemberWeights
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.low_fidelity_prior import (
+    Columns,
+    LowFidelityInputs,
+    LowFidelityPrior,
+    agrees,
+    is_without_fidelity,
+)
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import (
     Encoder,
     Guess,
@@ -27,13 +34,6 @@ from dse.optimizers.bayesian.metric_model import (
 )
 from dse.optimizers.bayesian.output_transform import LARGE, Kind, OutputTransform
 from dse.optimizers.bayesian.prior_mean_model import PriorMeanInputs, PriorMeanPredictor
-from dse.optimizers.bayesian.rung_prior import (
-    Columns,
-    RungInputs,
-    RungPrior,
-    agrees,
-    is_without_rung,
-)
 from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.optimizers.separable.separable_model import key_of_formula
 from dse.optimizers.separable.sum_or_process import ProcessModel, SumOrProcess
@@ -64,7 +64,7 @@ class ModelFitter:
     def __init__(
         self,
         problem: Problem,
-        roles: MeasuredSplit,
+        split: MeasuredSplit,
         probe: Batch,
         sums: SumOrProcess | None = None,
         *,
@@ -73,13 +73,13 @@ class ModelFitter:
     ) -> None:
         self._problem = problem
         self._sums = sums
-        self._roles = roles
+        self._split = split
         self._probe = probe
         self._most = most
         self._last: dict[str, Predictor] = {}
         self._priors = [PriorMean.of(problem, one) for one in problem.priors if not one.library]
-        self._library = library or LibraryAgreement.of(problem, roles)
-        self._rungs = RungPrior.of(problem, roles)
+        self._library = library or LibraryAgreement.of(problem, split)
+        self._fidelities = LowFidelityPrior.of(problem, split)
         self._last_hyper: dict[str, Hyper] = {}
         self.weights: dict[str, MemberWeights] = {}
         """Weights of the members of a library at the last fit, by objective or limit."""
@@ -124,8 +124,10 @@ class ModelFitter:
             values = objective.sign * objective.values(columns, size)
             return objective.on_scale(values) / scale
 
-        found = self._use_rung(about, losses_of, (there, losses[rows]), found, own, refit=refit)
-        if objective.log or isinstance(found[0], RungInputs):
+        found = self._use_low_fidelity(
+            about, losses_of, (there, losses[rows]), found, own, refit=refit
+        )
+        if objective.log or isinstance(found[0], LowFidelityInputs):
             return found  # a sum has no logarithm that is a sum
         return self._sum_or(expression, there, losses[rows], found, kinds, own, refit=refit)
 
@@ -156,7 +158,7 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> Learnt:
-        """Return a sum of parts if the formula may be one and the sum fits well, else ``plain``."""
+        """Return a sum of terms if the formula may be one and the sum fits well, else ``plain``."""
         if self._sums is None:
             return plain
         key = key_of_formula(expression)
@@ -165,7 +167,7 @@ class ModelFitter:
         return self._sums.choose(key, there, losses, plain, kinds=kinds, spread=spread, refit=refit)
 
     def success(
-        self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
+        self, measured_parameters: frozenset[str], trials: Sequence[Trial], *, refit: bool
     ) -> list[Learnt]:
         """Fit a Gaussian process to whether measurements succeed: -1 for success, 1 for failure.
 
@@ -173,10 +175,10 @@ class ModelFitter:
         """
         done = np.array([trial.state is State.DONE for trial in trials])
         batch = self._problem.space.batch([trial.design for trial in trials])
-        rows = firsts(keys(batch, sorted(part)))[-self._most :]
+        rows = firsts(keys(batch, sorted(measured_parameters)))[-self._most :]
         if done[rows].all():
             return []
-        inputs = Inputs(self._problem, part, self._probe)
+        inputs = Inputs(self._problem, measured_parameters, self._probe)
         values = np.where(done[rows], -1.0, 1.0)
         points = inputs.points(batch.take(rows))
         return [
@@ -199,7 +201,7 @@ class ModelFitter:
     ) -> tuple[Inputs, Predictor]:
         """Fit a model to the losses of these designs, (n,)."""
         guesses = self._guesses(expression, there, sign * losses)
-        inputs = Inputs(self._problem, self._roles.behind(expression), self._probe, guesses)
+        inputs = Inputs(self._problem, self._split.behind(expression), self._probe, guesses)
         name = repr(expression.node)  # both halves of a chained limit have the same text
         return inputs, self._fit_predictor(
             name, inputs, inputs.points(there), losses, kinds, spread, refit=refit
@@ -245,7 +247,7 @@ class ModelFitter:
             self._last_hyper[name] = found.process.hyper
         return (mean, found) if found.is_better_than(predictor) else plain
 
-    def _use_rung(
+    def _use_low_fidelity(
         self,
         about: _Quantity,
         losses_of: Callable[[Columns, int], Floats],
@@ -255,29 +257,30 @@ class ModelFitter:
         *,
         refit: bool,
     ) -> ProcessModel:
-        """Return a model with a modelled rung as prior mean, or the given model if it is better.
+        """Return a model with a lower fidelity as prior mean, or the given model if it is better.
 
-        A rung is a lower fidelity of the metric. A rung that does not rank the measured designs as
-        the measurements do is not used.
+        A lower fidelity that does not rank the measured designs as the measurements do is not used.
         """
-        if self._rungs is None:
+        if self._fidelities is None:
             return plain
-        name = f"rung {about.expression.node!r}"
+        name = f"fidelity {about.expression.node!r}"
         last = self._last_hyper.pop(name, None) if refit else self._last_hyper.get(name)
         inputs, predictor = plain
         there, losses = known
         if not (isinstance(inputs, Inputs) and isinstance(predictor, Predictor)):
             return plain  # a library is the prior mean already
-        if not self._rungs.covers(about.expression) or is_without_rung(len(losses)):
+        if not self._fidelities.covers(about.expression) or is_without_fidelity(len(losses)):
             return plain
-        columns, _ = self._rungs.columns(there)
+        columns, _ = self._fidelities.columns(there)
         low = losses_of(columns, len(there))
         if not agrees(low, losses):
             return plain
         every = np.concatenate([low[np.isfinite(low)], losses])
         one_sign = every.min() > 0 or every.max() < 0
         warp = OutputTransform.of(losses, "log") if one_sign else predictor.warp
-        mean = RungInputs(inputs=inputs, rungs=self._rungs, losses_of=losses_of, warp=warp)
+        mean = LowFidelityInputs(
+            inputs=inputs, fidelities=self._fidelities, losses_of=losses_of, warp=warp
+        )
         found = PriorMeanPredictor.fit(
             mean.points(there),
             losses,
@@ -299,7 +302,7 @@ class ModelFitter:
         There is one trial for each combination of values of the parameters that the formula depends
         on.
         """
-        names = self._roles.behind(expression)
+        names = self._split.behind(expression)
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
         rows = rows[firsts(keys(batch.take(rows), sorted(names)))]

@@ -7,7 +7,7 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.output_transform import LARGE, Magnitude
 from dse.optimizers.exact.chunks import impossible_rows
 
@@ -20,16 +20,16 @@ class ModelledLosses:
 
     Args:
         problem: problem to optimise.
-        roles: the problem's objectives and limits, split into modelled and measured ones.
+        split: the problem's objectives and limits, split into modelled and measured ones.
         bounded: map losses so that their products stay finite, see :class:`Magnitude`, and use
             the logarithms of objectives with a log scale.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit, *, bounded: bool) -> None:
+    def __init__(self, problem: Problem, split: MeasuredSplit, *, bounded: bool) -> None:
         self._bounded = bounded
         self._magnitudes: list[Magnitude] | None = None
         self._problem = problem
-        self._roles = roles
+        self._split = split
 
     @property
     def magnitudes(self) -> list[Magnitude]:
@@ -39,7 +39,7 @@ class ModelledLosses:
         """
         if self._magnitudes is None:
             self._magnitudes = []  # the sample itself is evaluated without maps
-            if self._bounded and self._roles.known:
+            if self._bounded and self._split.known:
                 probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
                 losses, _, fine, _ = self.compute(probe, np.ones(len(probe), dtype=bool))
                 self._magnitudes = [_for_all(column) for column in losses[fine].T]
@@ -60,7 +60,7 @@ class ModelledLosses:
         The first mask marks designs that have values, the second designs that failed: legal,
         without values, and not declared infeasible by an evaluator.
         """
-        problem, roles = self._problem, self._roles
+        problem, split = self._problem, self._split
         rows = np.flatnonzero(legal)
         inside = batch.take(rows)
         known = problem.known(inside)
@@ -69,13 +69,13 @@ class ModelledLosses:
             **{name: Column(values) for name, values in known.columns.items()},
         }
         size = len(inside)
-        found = [self._loss(place, columns, size) for place in roles.known]
-        found += [limit.slacks(columns, size) for limit in roles.known_limits]
+        found = [self._loss(place, columns, size) for place in split.known]
+        found += [limit.slacks(columns, size) for limit in split.known_limits]
         own = np.column_stack(found) if found else np.zeros((size, 0))
         own[list(known.failures)] = np.nan
         table = np.full((len(batch), own.shape[1]), np.nan)
         table[rows] = own
-        cut = len(roles.known)
+        cut = len(split.known)
         losses, slacks = table[:, :cut], table[:, cut:]
         fine = legal & np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1)
         fine[rows[list(known.failures)]] = False

@@ -15,9 +15,9 @@ from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints, Mask
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFrontCache
 from dse.optimizers.bayesian.expected_improvement import Archive
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit, firsts, keys
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit, firsts, keys
 from dse.optimizers.bayesian.metric_model import Encoder, Prediction, Surrogate
 from dse.optimizers.bayesian.model_fitting import ModelFitter
 from dse.optimizers.bayesian.output_transform import IDENTITY, Magnitude
@@ -34,7 +34,7 @@ _HOPE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beliefs:
+class Posterior:
     """Surrogates of measured objectives and limits, with the losses attained so far."""
 
     objectives: tuple[tuple[Encoder, Surrogate], ...]
@@ -60,7 +60,7 @@ class Beliefs:
         raw = self._recent[0][1]
         return [replace(one, warp=IDENTITY) for one in raw] if self.transformed else raw
 
-    def on_model_scale(self, batch: Batch) -> Beliefs:
+    def on_model_scale(self, batch: Batch) -> Posterior:
         """Return surrogates and archive with losses on the scale on which processes are fitted.
 
         The order of a single objective's values is the same on any increasing scale. On the scale
@@ -82,7 +82,7 @@ class Beliefs:
         own = replace(archive, learnt=learnt, learnt_reference=point)
         return replace(self, archive=own, transformed=True)
 
-    def reaching(self, batch: Batch, hope: float) -> Beliefs:
+    def reaching(self, batch: Batch, hope: float) -> Posterior:
         """Return the surrogates with a reference point beyond the front that they predict.
 
         The front found so far may be a corner of the true front. If all objectives are learnt, the
@@ -109,7 +109,7 @@ class Beliefs:
             reference = np.maximum(reference, beyond(far, np.vstack([far, archive.learnt])))
         return replace(self, archive=replace(archive, learnt_reference=reference))
 
-    def covering(self, batch: Batch, fronts: Sequence[ConditionalFront], groups: Ints) -> Beliefs:
+    def covering(self, batch: Batch, fronts: Sequence[ConditionalFront], groups: Ints) -> Posterior:
         """Return the surrogates with a reference point beyond the predicted feasible front.
 
         The feasible front found so far may be a corner of the true one: limits may exclude the
@@ -146,7 +146,7 @@ class Beliefs:
             chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0] ** self.caution
         return chance
 
-    def awaiting(self, batch: Batch, known: Sequence[Floats]) -> Beliefs:
+    def awaiting(self, batch: Batch, known: Sequence[Floats]) -> Posterior:
         """Return the posterior updated as if pending designs had their predicted losses.
 
         Args:
@@ -162,7 +162,7 @@ class Beliefs:
         rows = np.repeat(np.arange(len(batch)), [len(part) for part in known])
         more = np.column_stack(losses)[rows] if losses else np.zeros((len(rows), 0))
         archive = self.archive
-        return Beliefs(
+        return Posterior(
             objectives=objectives,
             limits=self.limits,
             success=self.success,
@@ -178,15 +178,15 @@ class Beliefs:
         )
 
 
-def beliefs(
+def fit_posterior(
     problem: Problem,
-    roles: MeasuredSplit,
-    stairs: ConditionalFronts,
+    split: MeasuredSplit,
+    front_cache: ConditionalFrontCache,
     trials: Sequence[Trial],
-    teacher: ModelFitter,
+    fitter: ModelFitter,
     *,
     refit: bool = True,
-) -> Beliefs | None:
+) -> Posterior | None:
     """Fit surrogates to finished trials; return them with the losses attained.
 
     The result is ``None`` for fewer than two trials with metrics. Without ``refit`` the surrogates
@@ -195,28 +195,28 @@ def beliefs(
     done = [trial for trial in trials if trial.state is State.DONE]
     if len(done) < _LEAST:
         return None
-    losses, slacks, magnitudes = _learnable_values(problem, roles, done)
-    chosen = [problem.objectives[place] for place in roles.learnt]
+    losses, slacks, magnitudes = _learnable_values(problem, split, done)
+    chosen = [problem.objectives[place] for place in split.learnt]
     objectives = [
-        teacher.objective(
+        fitter.objective(
             objective, done, losses[:, place], scale=magnitudes[place].scale, refit=refit
         )
         for place, objective in enumerate(chosen)
     ]
     limits = [
-        teacher.limit(limit, done, -slacks[:, place], refit=refit)
-        for place, limit in enumerate(roles.learnt_limits)
+        fitter.limit(limit, done, -slacks[:, place], refit=refit)
+        for place, limit in enumerate(split.learnt_limits)
         if np.ptp(slacks[:, place]) > _SURE
     ]
-    success = teacher.success(roles.part, trials, refit=refit)
+    success = fitter.success(split.measured_parameters, trials, refit=refit)
     fine: Mask = np.asarray((slacks >= 0).all(axis=1))
     archive = _archive(
-        _Given(problem=problem, roles=roles, stairs=stairs, magnitudes=magnitudes),
+        _Given(problem=problem, split=split, front_cache=front_cache, magnitudes=magnitudes),
         done,
         losses,
         fine,
     )
-    return Beliefs(
+    return Posterior(
         objectives=tuple(objectives),
         limits=tuple(limits),
         success=tuple(success),
@@ -260,8 +260,8 @@ class _Given:
     """Arguments for building an archive of attained losses, apart from the trials."""
 
     problem: Problem
-    roles: MeasuredSplit
-    stairs: ConditionalFronts
+    split: MeasuredSplit
+    front_cache: ConditionalFrontCache
     magnitudes: tuple[Magnitude, ...]
 
     @property
@@ -270,24 +270,24 @@ class _Given:
 
         Learnt losses come first, then modelled ones.
         """
-        fixed = _fixed_losses(self.problem, self.roles)
+        fixed = _fixed_losses(self.problem, self.split)
         if fixed is None:
             return None
-        maps = [*self.magnitudes, *self.stairs.magnitudes]
+        maps = [*self.magnitudes, *self.front_cache.magnitudes]
         values = np.split(fixed, len(fixed))
         return np.concatenate([one(value) for one, value in zip(maps, values, strict=True)])
 
 
-def _fixed_losses(problem: Problem, roles: MeasuredSplit) -> Floats | None:
+def _fixed_losses(problem: Problem, split: MeasuredSplit) -> Floats | None:
     if problem.fixed_reference is None:
         return None
     pairs = zip(problem.objectives, problem.fixed_reference, strict=True)
     point = np.array([float(o.on_scale(np.asarray(o.sign * value))) for o, value in pairs])
-    return np.asarray(point[[*roles.learnt, *roles.known]])
+    return np.asarray(point[[*split.learnt, *split.known]])
 
 
 def _learnable_values(
-    problem: Problem, roles: MeasuredSplit, done: Sequence[Trial]
+    problem: Problem, split: MeasuredSplit, done: Sequence[Trial]
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
     """Return learnt losses, (n, a), slacks of learnt limits, (n, l), and each loss's map.
 
@@ -299,16 +299,16 @@ def _learnable_values(
     columns, size = problem.columns(done), len(done)
     losses = problem.losses(columns, size)
     losses = np.column_stack(
-        [problem.objectives[k].on_scale(losses[:, k]) for k in roles.learnt] or [losses[:, :0]]
+        [problem.objectives[k].on_scale(losses[:, k]) for k in split.learnt] or [losses[:, :0]]
     )
-    fixed = _fixed_losses(problem, roles)
+    fixed = _fixed_losses(problem, split)
     also = np.zeros(losses.shape[1]) if fixed is None else fixed
     maps = tuple(
         Magnitude.of(column, also=float(point))
         for column, point in zip(losses.T, also, strict=False)
     )
     found = [one(column) for one, column in zip(maps, losses.T, strict=True)]
-    slacks = [limit.slacks(columns, size) for limit in roles.learnt_limits]
+    slacks = [limit.slacks(columns, size) for limit in split.learnt_limits]
     slacks = [Magnitude.of(column)(column) for column in slacks]
     return (
         np.column_stack(found) if found else np.zeros((size, 0)),
@@ -318,21 +318,21 @@ def _learnable_values(
 
 
 def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -> Archive:
-    """Build the archive: losses of the designs on the conditional front of each measured part.
+    """Build the archive: losses of the designs on the conditional front of each measured setting.
 
-    Only feasible measured parts are included, and every design gets the measured losses of its
+    Only feasible measured settings are included, and every design gets the measured losses of its
     part.
     """
-    roles, stairs = given.roles, given.stairs
+    split, front_cache = given.split, given.front_cache
     batch = given.problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
-    rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
-    if roles.free or roles.known:
-        found = [own.losses for own in stairs.wholes(batch.take(rows))]
+    rows = rows[firsts(keys(batch.take(rows), sorted(split.measured_parameters)))]
+    if split.free or split.known:
+        found = [own.losses for own in front_cache.complete_fronts(batch.take(rows))]
         learnt = losses[np.repeat(rows, [len(part) for part in found])]
-        known = np.vstack([np.zeros((0, len(roles.known))), *found])
-    else:  # each part is one design without modelled losses: thousands are judged at once
-        rows = rows[stairs.guess_fronts(batch.take(rows))[1] >= 0]
+        known = np.vstack([np.zeros((0, len(split.known))), *found])
+    else:  # each setting is one design without modelled losses: thousands are judged at once
+        rows = rows[front_cache.estimate_fronts(batch.take(rows))[1] >= 0]
         learnt, known = losses[rows], np.zeros((len(rows), 0))
     reference = _reference(given, np.hstack([learnt, known]))
     if reference is None:

@@ -36,7 +36,7 @@ class _Step:
     factor: float
 
 
-class Promise:
+class PromotionValue:
     """Estimator of the hypervolume gain expected of a design evaluated at a lower fidelity.
 
     A true metric is assumed normal around the calibrated lower-fidelity value, with the held-out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dse.optimizers.bayesian.measured_parts import BRED, DRAWN
+from dse.optimizers.bayesian.measured_settings import BRED, DRAWN
 from dse.optimizers.bayesian.model_fitting import MOST
 
 

@@ -122,7 +122,7 @@ class TrainingData:
     elite: Ints  # (e,), trials of the front; without a feasible one, the least violating
 
 
-def lesson(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
+def build_training_data(problem: Problem, trials: Sequence[Trial]) -> TrainingData | None:
     """Return the training data of finished trials; ``None`` while they are too few to fit a model.
 
     At least two trials must have metrics, and one must be feasible or a limit on a measured metric

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.preference_answers import PreferenceAnswer
-from dse.core.preference_belief import LearntUtility, Response, spread_rows
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
+from dse.core.utility_posterior import LearntUtility, Response, spread_rows
 from dse.core.values import Floats, Ints
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Prediction
 from dse.optimizers.bayesian.output_transform import Magnitude
-from dse.optimizers.bayesian.posterior import Beliefs
+from dse.optimizers.bayesian.posterior import Posterior
 
 _SAMPLES = 8
 """Samples of the losses of each design, the second half of which mirrors the first."""
@@ -30,7 +30,7 @@ class LossScale:
     """Scale and order of the losses in a posterior: measured ones first, then modelled ones."""
 
     problem: Problem
-    roles: MeasuredSplit
+    split: MeasuredSplit
     magnitudes: tuple[Magnitude, ...]
 
     def natural(
@@ -39,7 +39,7 @@ class LossScale:
     ) -> Floats:
         """Return the losses in the objectives' units and order, (n, m)."""
         found = np.empty_like(losses)
-        places = (*self.roles.learnt, *self.roles.known)
+        places = (*self.split.learnt, *self.split.known)
         for column, (place, one) in enumerate(zip(places, self.magnitudes, strict=True)):
             objective = self.problem.objectives[place]
             found[:, place] = objective.off_scale(losses[:, column] * one.scale)
@@ -64,7 +64,7 @@ class UtilityImprovement:
     @staticmethod
     def of(
         scale: LossScale,
-        known: Beliefs,
+        known: Posterior,
         trials: Sequence[Trial],
         answers: Sequence[PreferenceAnswer],
         ideal: Floats,  # (m,), learnt losses first
@@ -95,7 +95,7 @@ class UtilityImprovement:
         every = np.vstack([np.nan_to_num(losses, nan=np.inf)[fine], attained])
         places = {row: place for place, row in enumerate(fine)}
         pairs = [(places[a], places[b], response) for a, b, response in used]
-        half = problem.rng(0, 6).standard_normal((_SAMPLES // 2, len(scale.roles.learnt)))
+        half = problem.rng(0, 6).standard_normal((_SAMPLES // 2, len(scale.split.learnt)))
         return UtilityImprovement(
             scale=scale,
             utility=LearntUtility.of(every, pairs, scale.natural(ideal[None, :])[0]),
@@ -104,9 +104,9 @@ class UtilityImprovement:
 
     def gains(
         self,
-        predictions: Sequence[Prediction],  # a of them, each for n parts
-        stairs: Sequence[Floats],  # conditional fronts, (r, b) each
-        groups: Ints,  # (n,), the front of each part; -1 without one
+        predictions: Sequence[Prediction],  # a of them, each for n settings
+        conditional_fronts: Sequence[Floats],  # conditional fronts, (r, b) each
+        groups: Ints,  # (n,), the front of each setting; -1 without one
     ) -> Floats:
         """Return the expected improvement of utility by each of n candidate measurements, (n,).
 
@@ -115,7 +115,7 @@ class UtilityImprovement:
         """
         found = np.zeros(len(groups))
         rows = np.flatnonzero(groups >= 0)
-        fronts = [front[spread_rows(len(front), _COMPLETIONS)] for front in stairs]
+        fronts = [front[spread_rows(len(front), _COMPLETIONS)] for front in conditional_fronts]
         step = max(1, _CHUNK // max((len(front) for front in fronts), default=1))
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
@@ -124,13 +124,13 @@ class UtilityImprovement:
         return found
 
     def _value(self, predictions: Sequence[Prediction], fronts: Sequence[Floats]) -> Floats:
-        """Return the expected improvement by each of n parts with these completions, (n,)."""
+        """Return the expected improvement by each of n settings with these completions, (n,)."""
         sizes = [len(front) for front in fronts]
-        part = np.repeat(np.arange(len(fronts)), sizes)
+        owner = np.repeat(np.arange(len(fronts)), sizes)
         known, starts = np.vstack(fronts), np.cumsum([0, *sizes[:-1]])
         total = np.zeros(len(fronts))
         for draw in self.draws:
-            learnt = [one.at(shift)[part] for one, shift in zip(predictions, draw, strict=True)]
+            learnt = [one.at(shift)[owner] for one, shift in zip(predictions, draw, strict=True)]
             losses = self.scale.natural(np.column_stack([*learnt, known]))
             gains = self.utility.gains(losses)  # (u, rows)
             total += np.maximum.reduceat(gains, starts, axis=1).mean(axis=0)

@@ -11,9 +11,14 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.proof import Coverage, design_failure_text
 from dse.optimizers.exact.chunks import BATCH, judge_with_metrics
-from dse.optimizers.exact.dominance_pruning import groups_in, known_everywhere, ranges_in, wishes
+from dse.optimizers.exact.dominance_pruning import (
+    groups_in,
+    known_everywhere,
+    minimized_formulas,
+    ranges_in,
+)
 from dse.optimizers.exact.group_rows import GroupCounts, Piece
-from dse.optimizers.exact.monotonicity import course, parts_of
+from dse.optimizers.exact.monotonicity import monotone_range, single_group_terms
 
 LISTED = 20_000_000
 """Most combinations that are enumerated if formulas may be undefined for some."""
@@ -57,13 +62,13 @@ def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
 
 def _may_lack_value(problem: Problem, pieces: Sequence[Piece]) -> bool:
     """Return whether an objective or limit can be non-finite although all metrics are known."""
-    formulas = wishes(problem)
+    formulas = minimized_formulas(problem)
     groups = groups_in(pieces)
     ranges = ranges_in(formulas, pieces)
-    parts = {part for node in formulas for part in parts_of(node, groups)}
-    if not all(known_everywhere(part, pieces, groups) for part in parts):
+    terms = {term for node in formulas for term in single_group_terms(node, groups)}
+    if not all(known_everywhere(term, pieces, groups) for term in terms):
         return True
-    ends = [course(node, ranges) for node in formulas]
+    ends = [monotone_range(node, ranges) for node in formulas]
     return not all(math.isfinite(one.low) and math.isfinite(one.high) for one in ends)
 
 

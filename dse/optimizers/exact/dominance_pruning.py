@@ -1,6 +1,6 @@
 """Pruning of value combinations that are dominated whatever the other groups choose.
 
-A group is a set of parameters that no rule or metric couples to the others. In this module, a part
+A group is a set of parameters that no rule or metric couples to the others. In this module, a term
 is a subexpression of an objective or limit that reads parameters or metrics of one group only, and
 a row is a combination of that group's values. The proof is in ``docs/decisions/0011-decompose.md``.
 """
@@ -23,10 +23,10 @@ from dse.optimizers.exact.group_rows import Pairs, Piece
 from dse.optimizers.exact.monotonicity import (
     Trend,
     Trends,
-    course,
     merge_trends,
+    monotone_range,
     pair_folds,
-    parts_of,
+    single_group_terms,
 )
 from dse.optimizers.exact.running_front import RunningFront, found_in
 
@@ -38,7 +38,7 @@ Ranges = Mapping[Node, tuple[float, float]]
 _ANYTHING = (-math.inf, math.inf)
 
 
-def wishes(problem: Problem) -> list[Node]:
+def minimized_formulas(problem: Problem) -> list[Node]:
     """Return the problem as formulas to minimise: objectives and limit slacks, signs included."""
     objectives = [
         (pair_folds(one.expression), one.goal == "maximize") for one in problem.objectives
@@ -58,13 +58,13 @@ def groups_in(pieces: Sequence[Piece]) -> Groups:
 def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
     """Return the range of each largest subexpression that reads one parameter group only."""
     groups = groups_in(pieces)
-    parts = {part for node in formulas for part in parts_of(node, groups)}
-    return {part: _range(_values(part, pieces[_home(part, groups)].asked)) for part in parts}
+    terms = {term for node in formulas for term in single_group_terms(node, groups)}
+    return {term: _range(_values(term, pieces[_group_index(term, groups)].asked)) for term in terms}
 
 
-def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
+def known_everywhere(term: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
     """Return whether a subexpression is finite for all values of its parameters."""
-    column = _values(part, pieces[_home(part, groups)].asked)
+    column = _values(term, pieces[_group_index(term, groups)].asked)
     if column.values.dtype == object:
         return column.absent is None or not column.absent.any()
     values, known = _numbers(column)
@@ -81,10 +81,10 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
         groups: the index of the group that provides each name.
         known: the value ranges of these subexpressions, or of subexpressions of them.
     """
-    parts = {part for node in formulas for part in parts_of(node, groups)}
-    inner = {part: course(part, known) for part in parts}
-    ranges = {part: (one.low, one.high) for part, one in inner.items()}
-    return merge_trends(*(course(node, ranges).trends for node in formulas))
+    terms = {term for node in formulas for term in single_group_terms(node, groups)}
+    inner = {term: monotone_range(term, known) for term in terms}
+    ranges = {term: (one.low, one.high) for term, one in inner.items()}
+    return merge_trends(*(monotone_range(node, ranges).trends for node in formulas))
 
 
 def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
@@ -106,8 +106,8 @@ def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
     return rows.take(found.places if found else np.zeros(0, dtype=np.int64))
 
 
-def _home(part: Node, groups: Groups) -> int:
-    return groups[names_in(part)[0].name]
+def _group_index(term: Node, groups: Groups) -> int:
+    return groups[names_in(term)[0].name]
 
 
 def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
@@ -119,12 +119,12 @@ def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
     it has no value has no objective value either: the mask is false there.
     """
     columns, possible = list[Floats](), np.ones(len(asked), dtype=bool)
-    for part, trend in trends.items():
-        if names_in(part)[0].name not in asked:
+    for term, trend in trends.items():
+        if names_in(term)[0].name not in asked:
             continue
-        column = _values(part, asked)
+        column = _values(term, asked)
         if trend is Trend.EITHER:
-            same = _encode_column(part, column)
+            same = _encode_column(term, column)
             columns += [same, -same]
         else:
             values, known = _numbers(column)
@@ -133,10 +133,10 @@ def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
     return np.column_stack(columns or [np.zeros(len(asked))]), possible
 
 
-def _values(part: Node, asked: Batch) -> Column:
-    if isinstance(part, Name):
-        return asked.columns[part.name]
-    return Expression("", part).values(asked.columns, len(asked))
+def _values(term: Node, asked: Batch) -> Column:
+    if isinstance(term, Name):
+        return asked.columns[term.name]
+    return Expression("", term).values(asked.columns, len(asked))
 
 
 def _numbers(column: Column) -> tuple[Floats, Mask]:
@@ -153,7 +153,7 @@ def _range(column: Column) -> tuple[float, float]:
     return (float(values[known].min()), float(values[known].max())) if known.any() else _ANYTHING
 
 
-def _encode_column(part: Node, column: Column) -> Floats:
+def _encode_column(term: Node, column: Column) -> Floats:
     """Encode a column as numbers, equal where its values are; absent values are equal too.
 
     Raises StudyError where a value without a code is not a finite number.
@@ -167,7 +167,7 @@ def _encode_column(part: Node, column: Column) -> Floats:
         values = np.full(len(absent), np.nan)
     if not np.isfinite(values).all():
         raise StudyError(
-            f"{format_node(part)!r} may go either way with an objective or a limit, "
+            f"{format_node(term)!r} may go either way with an objective or a limit, "
             "and is not always a finite number",
             hint="use optimizer exhaustive or nsga2",
         )

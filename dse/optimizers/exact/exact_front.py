@@ -20,7 +20,7 @@ from dse.optimizers.exact.chunks import BATCH, search_stretch
 from dse.optimizers.exact.running_front import RunningFront, spread
 from dse.optimizers.exact.worker_pool import WorkerPool, portable
 
-PART = 4 * BATCH
+CHUNK = 4 * BATCH
 
 _BEATERS = 512
 
@@ -58,7 +58,7 @@ def exact_front(
     workers: int | None = None,
     checkpoint: str | None = None,
     on_progress: OnProgress = lambda *_: None,
-    part: int = PART,
+    chunk: int = CHUNK,
 ) -> ExactFront:
     """Return the exact front of a problem whose objectives and limits are all modelled.
 
@@ -68,9 +68,9 @@ def exact_front(
         checkpoint: file that stores the progress; see
             :func:`~dse.optimizers.exact.checkpoint.checkpoint_of`.
         on_progress: called with the numbers of searched and of all designs, repeatedly.
-        part: number of designs that one process searches before it returns a result.
+        chunk: number of designs that one process searches before it returns a result.
     """
-    search = _Search(problem, part, checkpoint, on_progress)
+    search = _Search(problem, chunk, checkpoint, on_progress)
     found = search.run(workers)
     places = found.places
     if not found.feasible and found.least >= 0:
@@ -119,24 +119,24 @@ class _Search:
     """
 
     def __init__(
-        self, problem: Problem, part: int, checkpoint: str | None, on_progress: OnProgress
+        self, problem: Problem, chunk: int, checkpoint: str | None, on_progress: OnProgress
     ) -> None:
         self._problem = problem
-        self._part = part
+        self._chunk = chunk
         self._on_progress = on_progress
         self._total = problem.space.count() or 0
-        self._parts = range(0, self._total, part)
+        self._starts = range(0, self._total, chunk)
         self._progress = EnumerationProgress(found=RunningFront.nothing(len(problem.objectives)))
         self._kept: Checkpoint | None = None
-        if len(self._parts) > 1:
-            self._kept = checkpoint_of(problem, checkpoint, part)
+        if len(self._starts) > 1:
+            self._kept = checkpoint_of(problem, checkpoint, chunk)
         if self._kept is not None:
             self._progress = self._kept.read(len(problem.objectives)) or self._progress
         self._begun_s = self._written_s = time.monotonic()
 
     def run(self, workers: int | None) -> RunningFront:
         """Search the remaining designs; return the result for all designs searched so far."""
-        left = deque(start for start in self._parts if start not in self._progress.done)
+        left = deque(start for start in self._starts if start not in self._progress.done)
         idle = not left
         try:
             with closing(self._results(left, workers)) as results:
@@ -177,7 +177,7 @@ class _Search:
                 yield from crew.searched(((s, self._stop(s)) for s in left), self._before)
 
     def _stop(self, start: int) -> int:
-        return min(start + self._part, self._total)
+        return min(start + self._chunk, self._total)
 
     def _before(self, start: int) -> Floats:
         """Return losses of some front members that precede this index in the enumeration.

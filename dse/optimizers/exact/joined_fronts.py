@@ -15,13 +15,13 @@ from dse.optimizers.exact.chunks import judge_with_metrics
 from dse.optimizers.exact.dominance_pruning import (
     Groups,
     groups_in,
+    minimized_formulas,
     prune_rows,
     ranges_in,
     trends_of,
-    wishes,
 )
 from dse.optimizers.exact.group_rows import Pairs, Piece
-from dse.optimizers.exact.monotonicity import Trend, Trends, parts_of
+from dse.optimizers.exact.monotonicity import Trend, Trends, single_group_terms
 from dse.optimizers.exact.running_front import RunningFront, found_in
 
 MOST_PAIRS = 200_000_000
@@ -37,7 +37,7 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, RunningF
     Raises:
         StudyError: too many combinations are left after pruning.
     """
-    formulas = wishes(problem)
+    formulas = minimized_formulas(problem)
     trends = trends_of(formulas, groups_in(pieces), ranges_in(formulas, pieces))
     left = [prune_rows(piece, trends) for piece in pieces]
     while len(left) > 2:
@@ -64,8 +64,8 @@ def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends
 
     def price(pair: tuple[int, int]) -> tuple[int, int]:
         together = _together(groups, pair)
-        parts = {part for node in formulas for part in parts_of(node, together)}
-        own = [part for part in parts if together[names_in(part)[0].name] == pair[0]]
+        terms = {term for node in formulas for term in single_group_terms(node, together)}
+        own = [term for term in terms if together[names_in(term)[0].name] == pair[0]]
         return len(own), len(pieces[pair[0]]) * len(pieces[pair[1]])
 
     meeting = {pair for node in formulas for pair in _meeting(node, groups)}
@@ -93,7 +93,7 @@ def _meeting(node: Node, groups: Groups) -> set[tuple[int, int]]:
 def _check_pairs(pairs: Pairs, trends: Trends) -> Pairs:
     if len(pairs) <= MOST_PAIRS:
         return pairs
-    either = sorted(format_node(part) for part, trend in trends.items() if trend is Trend.EITHER)
+    either = sorted(format_node(term) for term, trend in trends.items() if trend is Trend.EITHER)
     why = f"; {either[0]!r} may go either way with an objective or a limit" if either else ""
     raise StudyError(
         f"{len(pairs.left):,} x {len(pairs.right):,} combinations are left of "

@@ -50,29 +50,31 @@ class MonotoneRange:
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
-def course(node: syntax.Node, parts: Mapping[syntax.Node, tuple[float, float]]) -> MonotoneRange:
+def monotone_range(
+    node: syntax.Node, terms: Mapping[syntax.Node, tuple[float, float]]
+) -> MonotoneRange:
     """Return bounds and trends of a formula, given the ranges of its subexpressions.
 
-    Every name in the formula must be in one of these subexpressions (parts). If the formula rises
-    or falls with a part, it has a value only where the part has one. Powers and logarithms of
-    values that depend on several parts are assumed to be monotone, although the rounding of their
+    Every name in the formula must be in one of these subexpressions (terms). If the formula rises
+    or falls with a term, it has a value only where the term has one. Powers and logarithms of
+    values that depend on several terms are assumed to be monotone, although the rounding of their
     last digit may not be.
     """
-    if node in parts:
-        return MonotoneRange(*parts[node], {node: Trend.RISES}).definite
+    if node in terms:
+        return MonotoneRange(*terms[node], {node: Trend.RISES}).definite
     match node:
         case syntax.Number() | syntax.Truth():
             return MonotoneRange(float(node.value), float(node.value))
         case syntax.Unary(operator="-"):
-            return _negate_course(course(node.operand, parts))
+            return _negate_range(monotone_range(node.operand, terms))
         case syntax.Binary():
-            inner = [course(child, parts) for child in syntax.children(node)]
+            inner = [monotone_range(child, terms) for child in syntax.children(node)]
             found = _BINARY.get(node.operator, _lost_of)(*inner)
         case syntax.Call():
-            inner = [course(child, parts) for child in syntax.children(node)]
+            inner = [monotone_range(child, terms) for child in syntax.children(node)]
             found = _CALLS.get(node.function, _lost)(inner)
         case _:
-            found = _lost([course(child, parts) for child in syntax.children(node)])
+            found = _lost([monotone_range(child, terms) for child in syntax.children(node)])
     return found.definite
 
 
@@ -98,12 +100,12 @@ def _pair_call(node: syntax.Node) -> syntax.Node:
             return node
 
 
-def parts_of(node: syntax.Node, group_of: Mapping[str, int]) -> list[syntax.Node]:
+def single_group_terms(node: syntax.Node, group_of: Mapping[str, int]) -> list[syntax.Node]:
     """Return the largest subexpressions that read names of one parameter group only."""
     groups = {group_of[name.name] for name in syntax.names_in(node)}
     if len(groups) < 2:
         return [node] if groups else []
-    return [part for child in syntax.children(node) for part in parts_of(child, group_of)]
+    return [term for child in syntax.children(node) for term in single_group_terms(child, group_of)]
 
 
 def merge_trends(*every: Trends) -> Trends:
@@ -113,14 +115,14 @@ def merge_trends(*every: Trends) -> Trends:
     """
     found: dict[syntax.Node, Trend] = {}
     for trends in every:
-        for part, trend in trends.items():
-            found[part] = found.get(part, Trend.NONE) | trend
+        for term, trend in trends.items():
+            found[term] = found.get(term, Trend.NONE) | trend
     return found
 
 
 def negate_trends(trends: Trends) -> Trends:
     """Return the trends of the negative of a formula, given those of the formula."""
-    return {part: trend.turned for part, trend in trends.items()}
+    return {term: trend.turned for term, trend in trends.items()}
 
 
 def _lost(inner: list[MonotoneRange]) -> MonotoneRange:
@@ -133,12 +135,12 @@ def _lost_of(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
     return _lost([left, right])
 
 
-def _negate_course(one: MonotoneRange) -> MonotoneRange:
+def _negate_range(one: MonotoneRange) -> MonotoneRange:
     return MonotoneRange(-one.high, -one.low, negate_trends(one.trends))
 
 
 def _times(trends: Trends, factor: MonotoneRange) -> Trends:
-    """Return the trends of a product in the parts of one factor, given the other's sign."""
+    """Return the trends of a product in the terms of one factor, given the other's sign."""
     if factor.low >= 0:
         return trends
     return negate_trends(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
@@ -151,7 +153,7 @@ def _sum(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
 
 
 def _difference(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
-    return _sum(left, _negate_course(right))
+    return _sum(left, _negate_range(right))
 
 
 def _product(left: MonotoneRange, right: MonotoneRange) -> MonotoneRange:
@@ -226,7 +228,7 @@ def _size(inner: list[MonotoneRange]) -> MonotoneRange:
     (one,) = inner
     if one.low >= 0:
         return one
-    return _negate_course(one) if one.high <= 0 else _lost(inner)
+    return _negate_range(one) if one.high <= 0 else _lost(inner)
 
 
 _BINARY: Mapping[str, Callable[[MonotoneRange, MonotoneRange], MonotoneRange]] = {

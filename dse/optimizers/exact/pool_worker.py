@@ -7,17 +7,14 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-from dse.core.values import Floats
 from dse.optimizers.exact.chunks import search_stretch
-
-Part = tuple[int, int, Floats]
-"""First place, end place (exclusive), and losses of designs before the first."""
 
 
 def serve(handle: int) -> None:
     """Receive a pickled problem, then search each received index range and send its result.
 
-    An exception is sent as a string and ends the worker.
+    An index range is a tuple of the first place, the end place (exclusive) and known losses of
+    designs before the first. An exception is sent as a string and ends the worker.
 
     Args:
         handle: file descriptor of the worker's pipe to its driver.

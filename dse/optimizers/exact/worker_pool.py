@@ -26,7 +26,7 @@ _THREADS = (
     "VECLIB_MAXIMUM_THREADS",
 )
 
-Part = tuple[int, int]
+IndexRange = tuple[int, int]
 """First place and end place (exclusive)."""
 
 
@@ -59,21 +59,21 @@ class WorkerPool:
             raise
 
     def searched(
-        self, parts: Iterable[Part], beaters: Callable[[int], Floats]
+        self, ranges: Iterable[IndexRange], beaters: Callable[[int], Floats]
     ) -> Iterator[tuple[int, RunningFront]]:
         """Search ranges of designs; yield each range's first index and its front.
 
         Args:
-            parts: first and end index of each range of designs.
+            ranges: first and end index of each range of designs.
             beaters: function that returns known losses of designs before an index.
 
         Raises:
             StudyError: a worker has ended or failed.
         """
-        left = iter(parts)
+        left = iter(ranges)
         for worker in self._workers:
             worker.take(next(left, None), beaters)
-        while busy := [worker for worker in self._workers if worker.part is not None]:
+        while busy := [worker for worker in self._workers if worker.index_range is not None]:
             ready = wait([worker.pipe for worker in busy])
             for worker in busy:
                 if worker.pipe in ready:
@@ -92,7 +92,7 @@ class _Worker:
     """Handle, in the parent process, of one worker process."""
 
     def __init__(self, problem: bytes) -> None:
-        self.part: Part | None = None
+        self.index_range: IndexRange | None = None
         self.pipe: Connection[Any, Any]
         self.pipe, theirs = Pipe()
         with theirs:
@@ -108,20 +108,20 @@ class _Worker:
         with suppress(ConnectionError):  # a dead worker is reported by answer()
             self.pipe.send_bytes(problem)
 
-    def take(self, part: Part | None, beaters: Callable[[int], Floats]) -> None:
-        self.part = part
-        if part is not None:
+    def take(self, index_range: IndexRange | None, beaters: Callable[[int], Floats]) -> None:
+        self.index_range = index_range
+        if index_range is not None:
             with suppress(ConnectionError):
-                self.pipe.send((*part, beaters(part[0])))
+                self.pipe.send((*index_range, beaters(index_range[0])))
 
     def answer(self) -> tuple[int, RunningFront]:
-        assert self.part is not None
+        assert self.index_range is not None
         try:
             reply = self.pipe.recv()
         except (EOFError, ConnectionError):
             reply = f"it ended with status {self._process.wait()}"
         if isinstance(reply, RunningFront):
-            return self.part[0], reply
+            return self.index_range[0], reply
         raise StudyError(
             f"a process that searched the designs failed: {reply}",
             hint="was memory short? Try again with fewer workers: "

@@ -1,1 +1,1 @@
-"""Separable grey box: surrogates that are sums of parts, and exact fronts of such sums."""
+"""Separable grey box: surrogates that are sums of terms, and exact fronts of such sums."""

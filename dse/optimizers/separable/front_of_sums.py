@@ -1,4 +1,4 @@
-"""Front of sums of table rows, one row per part, by dynamic programming over the parts."""
+"""Front of sums of table rows, one row per term, by dynamic programming over the terms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.core.pareto import nondominated
 from dse.core.values import Floats, Ints
 
 MOST = {1: 1, 2: 20_000}
-"""Most partial sums kept after a part, by the number of losses; of more, an even sample."""
+"""Most partial sums kept after a term, by the number of losses; of more, an even sample."""
 _MOST_OF_MANY = 2_000
 """The same with three losses or more, where dominance prunes less."""
 _PAIRS = 4_000_000
@@ -25,7 +25,7 @@ class SumFront:
     ``exact`` is false if partial sums had to be left out.
     """
 
-    rows: Ints  # (k, parts)
+    rows: Ints  # (k, terms)
     sums: Floats  # (k, m)
     exact: bool = True
 

@@ -13,12 +13,12 @@ from dse.core.expressions.expression import Expression
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Floats
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
-from dse.optimizers.separable.part_space import (
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
+from dse.optimizers.separable.additive_space import (
+    AdditiveSpace,
     NotSeparableError,
-    PartSpace,
+    build_additive_space,
     features_of,
-    part_space,
 )
 from dse.optimizers.separable.sum_model import SumInputs
 
@@ -40,22 +40,22 @@ class SeparableModel:
         declared: the keys of the objectives and limits that are declared separable.
     """
 
-    space: PartSpace
+    space: AdditiveSpace
     inputs: Mapping[str, tuple[SumInputs, ...]]
     declared: frozenset[str]
 
     @staticmethod
-    def of(problem: Problem, roles: MeasuredSplit, *, find: bool = False) -> SeparableModel | str:
+    def of(problem: Problem, split: MeasuredSplit, *, find: bool = False) -> SeparableModel | str:
         """Return the inputs of the additive surrogates, or the reason why there are none.
 
         The reason is empty if nothing is declared separable.
 
         Args:
             problem: the problem.
-            roles: the problem's objectives and limits, split into measured and modelled ones.
+            split: the problem's objectives and limits, split into measured and modelled ones.
             find: whether objectives and limits without a declaration are candidates, too.
         """
-        formulas = learnt_formulas(problem, roles).values()
+        formulas = learnt_formulas(problem, split).values()
         declared = {
             key_of_formula(one): separable
             for one in formulas
@@ -65,7 +65,7 @@ class SeparableModel:
             return ""
         groups = [group for one in declared.values() for group in one.groups]
         try:
-            space = part_space(problem, roles, groups)
+            space = build_additive_space(problem, split, groups)
             shared = {id(one): (_inputs(space, one),) for one in declared.values()}
             inputs: dict[str, tuple[SumInputs, ...]] = _undeclared(space, formulas) if find else {}
             inputs |= {key: shared[id(one)] for key, one in declared.items()}
@@ -81,7 +81,7 @@ class SeparableModel:
         """
         own = self._featured
         if own is None or not own.tables:
-            return self.space.designs(np.zeros((0, len(self.space.parts)), dtype=np.int64))
+            return self.space.designs(np.zeros((0, len(self.space.terms)), dtype=np.int64))
         low = self.space.rows_of(self.space.base)[0]
         high = low.copy()
         for place, table in zip(own.places.tolist(), own.tables, strict=True):
@@ -125,14 +125,14 @@ def key_of_formula(expression: Expression) -> str:
     return repr(expression.node)
 
 
-def learnt_formulas(problem: Problem, roles: MeasuredSplit) -> dict[str, Expression]:
+def learnt_formulas(problem: Problem, split: MeasuredSplit) -> dict[str, Expression]:
     """Return the formulas of measured objectives, then of measured limits, by the user's text."""
-    objectives = [problem.objectives[place].expression for place in roles.learnt]
-    limits = {limit.text: limit.slack for limit in roles.learnt_limits}
+    objectives = [problem.objectives[place].expression for place in split.learnt]
+    limits = {limit.text: limit.slack for limit in split.learnt_limits}
     return {one.text: one for one in objectives} | limits
 
 
-def _inputs(space: PartSpace, separable: Separable) -> SumInputs:
+def _inputs(space: AdditiveSpace, separable: Separable) -> SumInputs:
     """Return the inputs of the surrogate of a declared metric."""
     places, tables = features_of(space, separable)
     return SumInputs(
@@ -144,25 +144,31 @@ def _inputs(space: PartSpace, separable: Separable) -> SumInputs:
 
 
 def _undeclared(
-    space: PartSpace, formulas: Iterable[Expression]
+    space: AdditiveSpace, formulas: Iterable[Expression]
 ) -> dict[str, tuple[SumInputs, ...]]:
     """Return the candidate inputs of formulas that depend on all measured parameters.
 
     The features of a candidate are the changes of a modelled metric of these parameters; the last
     candidate has no features, and learns the effect of each value.
     """
-    problem, roles = space.problem, space.roles
-    groups = tuple(part.names for part in space.parts)
+    problem, split = space.problem, space.split
+    groups = tuple(term.names for term in space.terms)
     metrics = [
         name
         for name, source in problem.sources.items()
-        if source.kind == "modelled" and len(source.reads) > 1 and source.reads <= roles.part
+        if source.kind == "modelled"
+        and len(source.reads) > 1
+        and source.reads <= split.measured_parameters
     ]
     found = [_inputs(space, Separable(groups=groups, by=name, monotone=False)) for name in metrics]
     found = [one for one in found if any(table.any() for table in one.tables)]
     plain = _inputs(space, Separable(groups=groups, monotone=False))
     every = (*found[:_CANDIDATES], plain)
-    return {key_of_formula(one): every for one in formulas if roles.behind(one) == roles.part}
+    return {
+        key_of_formula(one): every
+        for one in formulas
+        if split.behind(one) == split.measured_parameters
+    }
 
 
 def _declared(problem: Problem, expression: Expression) -> Separable | None:

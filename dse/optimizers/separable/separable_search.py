@@ -1,4 +1,4 @@
-"""Part of the grey-box search that uses sums of parts: first designs, surrogates, candidates."""
+"""Part of the grey-box search that uses sums of terms: first designs, surrogates, candidates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dse.core.batch import Batch
 from dse.core.problem import Problem
 from dse.core.trial import Event
 from dse.core.values import Floats
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Encoder, Surrogate
-from dse.optimizers.bayesian.posterior import Beliefs
-from dse.optimizers.separable.belief_front import BeliefFront
+from dse.optimizers.bayesian.posterior import Posterior
+from dse.optimizers.separable.predicted_front import PredictedFront
 from dse.optimizers.separable.separable_model import (
     SeparableModel,
     key_of_formula,
@@ -29,41 +29,43 @@ class SeparableSearch:
 
     Args:
         problem: problem to optimise.
-        roles: the problem's objectives and limits, split into measured and modelled ones.
-        stairs: fronts over the parameters that no measurement reads.
+        split: the problem's objectives and limits, split into measured and modelled ones.
+        front_cache: fronts over the parameters that no measurement reads.
         found: inputs of the additive surrogates, or the reason why the declared ones are ignored.
     """
 
     def __init__(
         self,
         problem: Problem,
-        roles: MeasuredSplit,
-        stairs: ConditionalFronts,
+        split: MeasuredSplit,
+        front_cache: ConditionalFrontCache,
         found: SeparableModel | str,
     ) -> None:
         self._problem = problem
-        self._roles = roles
+        self._split = split
         self._found = found
         self._model = found if isinstance(found, SeparableModel) else None
         self.sums = None if self._model is None else SumOrProcess(self._model)
         """Fitter of the additive surrogates; ``None`` if no parameter groups are known."""
-        self._front = None if self._model is None else BeliefFront(self._model.space, stairs)
+        self._front = (
+            None if self._model is None else PredictedFront(self._model.space, front_cache)
+        )
         self._reported: dict[str, bool | str] = {}
 
     @staticmethod
     def of(
-        problem: Problem, roles: MeasuredSplit, stairs: ConditionalFronts, *, find: bool
+        problem: Problem, split: MeasuredSplit, front_cache: ConditionalFrontCache, *, find: bool
     ) -> SeparableSearch | None:
         """Return the search for a problem, which evaluates models; ``None`` if no sum is known.
 
         Args:
             problem: problem to optimise.
-            roles: the problem's objectives and limits, split into measured and modelled ones.
-            stairs: fronts over the parameters that no measurement reads.
+            split: the problem's objectives and limits, split into measured and modelled ones.
+            front_cache: fronts over the parameters that no measurement reads.
             find: whether sums that were not declared are tried, too.
         """
-        found = SeparableModel.of(problem, roles, find=find)
-        return SeparableSearch(problem, roles, stairs, found) if found else None
+        found = SeparableModel.of(problem, split, find=find)
+        return SeparableSearch(problem, split, front_cache, found) if found else None
 
     @property
     def usable(self) -> bool:
@@ -86,7 +88,7 @@ class SeparableSearch:
             return attempted.take(np.arange(0))
         return self._model.open_ends(attempted)
 
-    def candidates(self, known: Beliefs) -> Batch | None:
+    def candidates(self, known: Posterior) -> Batch | None:
         """Return the designs on the predicted front; ``None`` if no surrogate is additive.
 
         Args:
@@ -95,9 +97,9 @@ class SeparableSearch:
         objectives, limits = _sums_in(known.objectives), _sums_in(known.limits)
         if self._front is None or not (objectives or limits):
             return None
-        effects = [inputs.part_effects(one.process) for inputs, one in objectives]
+        effects = [inputs.term_effects(one.process) for inputs, one in objectives]
         for inputs, one in limits:
-            own = inputs.part_effects(one.process)
+            own = inputs.term_effects(one.process)
             # the excess over a limit on an objective's metric adds nothing to the front
             if not any(
                 inputs is other and _rise_together(own, effect)
@@ -114,9 +116,9 @@ class SeparableSearch:
         """
         reports: dict[str, tuple[bool | str, str]] = {}
         if finished and isinstance(self._found, str):
-            reports["ignored"] = self._found, f"declared parts are ignored: {self._found}"
+            reports["ignored"] = self._found, f"declared terms are ignored: {self._found}"
         choices = {} if self.sums is None else self.sums.choices
-        formulas = learnt_formulas(self._problem, self._roles) if choices else {}
+        formulas = learnt_formulas(self._problem, self._split) if choices else {}
         for text, formula in formulas.items():
             choice = choices.get(key_of_formula(formula))
             if choice is not None:
@@ -139,6 +141,6 @@ def _sums_in(
 
 
 def _rise_together(effects: Sequence[Floats], others: Sequence[Floats]) -> bool:
-    """Return whether two sums of parts rise with the same rows, as their correlation shows."""
+    """Return whether two sums of terms rise with the same rows, as their correlation shows."""
     pairs = zip(effects, others, strict=True)
     return sum(float((one - one.mean()) @ (two - two.mean())) for one, two in pairs) > 0

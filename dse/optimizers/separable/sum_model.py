@@ -14,7 +14,7 @@ from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.gaussian_process import ALONE, owners_of
 from dse.optimizers.bayesian.metric_model import Prediction, leave_one_out_densities
 from dse.optimizers.bayesian.output_transform import Kind, OutputTransform
-from dse.optimizers.separable.part_space import PartSpace
+from dse.optimizers.separable.additive_space import AdditiveSpace
 from dse.optimizers.separable.sum_process import SumLayout, SumProcess
 
 
@@ -29,7 +29,7 @@ class SumInputs:
         monotone: whether the metric changes in one direction with each feature.
     """
 
-    space: PartSpace
+    space: AdditiveSpace
     places: Ints
     tables: tuple[Floats, ...]
     monotone: bool = True
@@ -37,10 +37,10 @@ class SumInputs:
     @cached_property
     def layout(self) -> SumLayout:
         """Parameter, group or feature that each column of the encoding belongs to."""
-        own = blocks(self.space.problem.space, self.space.roles.part)
+        own = blocks(self.space.problem.space, self.space.split.measured_parameters)
         widths = [block.stop - block.start for block in own]
         homes = [
-            next((i for i, at in enumerate(self.places) if name in self.space.parts[at].names), -1)
+            next((i for i, at in enumerate(self.places) if name in self.space.terms[at].names), -1)
             for name in (block.parameter.name for block in own)
         ]
         return SumLayout(
@@ -53,12 +53,12 @@ class SumInputs:
     def points(self, batch: Batch) -> Floats:
         """Encode designs as model inputs, (n, c + features)."""
         rows = self.space.rows_of(batch)
-        own = encoded(self.space.problem.space, batch, self.space.roles.part)
+        own = encoded(self.space.problem.space, batch, self.space.split.measured_parameters)
         return np.column_stack([own, self.features(rows)])
 
     def features(
         self,
-        rows: Ints,  # (n, parts)
+        rows: Ints,  # (n, terms)
     ) -> Floats:
         """Return the features of designs given by a row index per group, (n, features)."""
         found = [
@@ -66,22 +66,22 @@ class SumInputs:
         ]
         return np.column_stack(found) if found else np.zeros((len(rows), 0))
 
-    def part_effects(self, process: SumProcess) -> list[Floats]:
+    def term_effects(self, process: SumProcess) -> list[Floats]:
         """Return the posterior mean of each group's term in each of its rows.
 
         If the metric is declared monotone, the term is made monotone in the group's feature, in the
         direction of the common sensitivity.
         """
-        own = blocks(self.space.problem.space, self.space.roles.part)
+        own = blocks(self.space.problem.space, self.space.split.measured_parameters)
         found: list[Floats] = []
-        for place, part in enumerate(self.space.parts):
+        for place, term in enumerate(self.space.terms):
             start, stop = self.space.starts[place], self.space.starts[place + 1]
             mine = np.flatnonzero(self.places == place)
             features = np.zeros((stop - start, len(self.tables)))
             for column in mine:
                 features[:, column] = self.tables[column]
-            numbers = [at for at, block in enumerate(own) if block.parameter.name in part.names]
-            effect = process.part_effects(
+            numbers = [at for at, block in enumerate(own) if block.parameter.name in term.names]
+            effect = process.term_effects(
                 features, self.space.points[start:stop], np.array(numbers, dtype=np.int64)
             )
             if self.monotone and len(mine) == 1:

@@ -1,4 +1,4 @@
-"""Choice, per objective, between a sum of parts and a Gaussian process without that structure."""
+"""Choice, per objective, between a sum of terms and a Gaussian process without that structure."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class ModelScores:
     @property
     def text(self) -> str:
         """Description of the chosen surrogate and the reason, for a recorded event."""
-        process = "a Gaussian process" + (" without the declared parts" if self.declared else "")
-        model = "a sum of parts" if self.is_sum else process
+        process = "a Gaussian process" + (" without the declared terms" if self.declared else "")
+        model = "a sum of terms" if self.is_sum else process
         if self.declared and self.compared < FEWEST:
             return f"is learnt as {model}, as declared; {FEWEST} measurements will test it"
         scores = f"{self.sum_score:.1f} for the sum and {self.process_score:.1f} without it"

@@ -1,4 +1,4 @@
-"""Gaussian process whose mean and kernel are sums over parts, with interactions as a residual."""
+"""Gaussian process whose mean and kernel are sums over terms, with interactions as a residual."""
 
 from __future__ import annotations
 
@@ -173,11 +173,11 @@ class SumProcess:
         inner = solved.T @ solved + 1e-10 * np.eye(2)
         return np.einsum("ik,ik->k", miss, np.linalg.solve(inner, miss))
 
-    def part_effects(
+    def term_effects(
         self,
-        features: Floats,  # (r, features), of the rows of one part
-        points: Floats,  # (r, c), coordinates of the part alone
-        blocks: Ints,  # blocks (parameters) of the part
+        features: Floats,  # (r, features), of the rows of one term
+        points: Floats,  # (r, c), coordinates of the term alone
+        blocks: Ints,  # blocks (parameters) of the term
     ) -> Floats:
         """Return the posterior mean of one group's term in each of its r rows, (r,)."""
         layout, cut = self.layout, self.layout.coordinates
@@ -225,7 +225,7 @@ def _size(features: Floats) -> Floats:
 
 
 def _block_weights(features: Floats, layout: SumLayout) -> Floats:
-    """Return the feature of the part of each block, (n, b); 1 for parts without a feature."""
+    """Return the feature of the term of each block, (n, b); 1 for terms without a feature."""
     padded = np.column_stack([features, np.ones(len(features))])
     return np.asarray(padded[:, layout.parents])
 

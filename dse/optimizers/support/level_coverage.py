@@ -110,7 +110,7 @@ class LevelCoverage:
         return np.array([place in self._narrowed for place in range(len(self.levels))], dtype=bool)
 
 
-def first_parts(space: DesignSpace, names: frozenset[str]) -> int:
+def count_first_settings(space: DesignSpace, names: frozenset[str]) -> int:
     """Return the number of space-filling designs before the first model: 6 to 20.
 
     The number is one per parameter in ``names`` or, if this is more, :data:`ENOUGH` per value of a

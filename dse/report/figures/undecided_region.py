@@ -59,8 +59,8 @@ class UndecidedRegion:
     @property
     def outline(self) -> Floats:
         """Polygon around the region, (n, 2): the optimistic front, then the found one."""
-        there = _staircase(self.optimistic, self.corner)
-        return np.vstack([there, _staircase(self.found, self.corner)[::-1]])
+        there = _region_boundary(self.optimistic, self.corner)
+        return np.vstack([there, _region_boundary(self.found, self.corner)[::-1]])
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ def _best(losses: Floats) -> Floats:
     return np.asarray(kept[np.argsort(kept[:, 0], kind="stable")])
 
 
-def _staircase(rows: Floats, corner: Floats) -> Floats:
+def _region_boundary(rows: Floats, corner: Floats) -> Floats:
     """Return the vertices of the boundary of the region that k points dominate, (2 k + 1, 2).
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dse.analysis.runner_up import Breakdown, Contender, Duel, MetricContrast
+from dse.analysis.runner_up import Breakdown, Contender, MetricContrast, RunnerUpComparison
 from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.ties import is_tie
@@ -27,7 +27,7 @@ _LEAST_SHARE = 0.05
 """Minimum share of the largest difference for a part to be mentioned in the sentence."""
 
 
-def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
+def duels_html(problem: Problem, duels: Sequence[RunnerUpComparison]) -> str:
     """Return a box per objective as HTML: best design, runner-up, and the metrics that differ."""
     names = [parameter.name for parameter in problem.space.parameters]
     units = parameter_units(problem)
@@ -44,7 +44,7 @@ def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
     )
 
 
-def duel_words(problem: Problem, duel: Duel) -> str:
+def duel_words(problem: Problem, duel: RunnerUpComparison) -> str:
     """Return sentences on how the runner-up's parameters differ and what this costs in metrics."""
     gap = _gap(duel)
     sentences = [
@@ -54,7 +54,7 @@ def duel_words(problem: Problem, duel: Duel) -> str:
     return " ".join(sentences)
 
 
-def _title(duel: Duel) -> str:
+def _title(duel: RunnerUpComparison) -> str:
     side = "Lowest" if duel.objective.goal == "minimize" else "Highest"
     return f"{side} {duel.objective.name}: {_value(duel, duel.winner)}"
 
@@ -63,7 +63,7 @@ def _who(contender: Contender) -> str:
     return "A design" if contender.number is None else f"Trial {contender.number}"
 
 
-def _value(duel: Duel, of: Contender) -> str:
+def _value(duel: RunnerUpComparison, of: Contender) -> str:
     return number_text(
         duel.objective.sign * float(of.losses[duel.place]),
         duel.objective.unit,
@@ -71,7 +71,7 @@ def _value(duel: Duel, of: Contender) -> str:
     )
 
 
-def _changes(problem: Problem, duel: Duel) -> str:
+def _changes(problem: Problem, duel: RunnerUpComparison) -> str:
     units = parameter_units(problem)
     words = [
         f"{truncate_text(name)} {truncate_text(value_text(rival, units[name]))}"
@@ -83,7 +83,7 @@ def _changes(problem: Problem, duel: Duel) -> str:
     return join_list(listed) or "The same design"
 
 
-def _gap(duel: Duel) -> str:
+def _gap(duel: RunnerUpComparison) -> str:
     mine, theirs = (float(one.losses[duel.place]) for one in (duel.winner, duel.rival))
     if is_tie(mine, theirs):
         return ""

@@ -9,7 +9,7 @@ from dse.analysis.effects import Effects
 from dse.analysis.error_intervals import ErrorIntervals
 from dse.analysis.importance import Importance, weightiest
 from dse.analysis.limits import activities
-from dse.analysis.runner_up import Duel
+from dse.analysis.runner_up import RunnerUpComparison
 from dse.analysis.scenario_comparison import Contrast
 from dse.analysis.trade_rates import rates
 from dse.core.attributes import others
@@ -51,7 +51,7 @@ class ReportSections:
 
     contrast: Contrast | None = None
     effects: Sequence[Effects] = ()
-    duels: Sequence[Duel] = ()
+    duels: Sequence[RunnerUpComparison] = ()
     importances: Sequence[Importance] = ()
     claims: JudgedStudy | None = None
     intervals: ErrorIntervals | None = None

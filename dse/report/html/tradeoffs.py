@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dse.analysis.limits import LOOSER, Activity, Buys
+from dse.analysis.limits import LOOSER, Activity, LimitRelaxation
 from dse.analysis.trade_rates import Rate
 from dse.core.objective import Objective
 from dse.core.problem import Problem
@@ -95,7 +95,7 @@ def _binding(one: Activity) -> str:
     return "yes" if one.without else "no"
 
 
-def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
+def _bought(problem: Problem, buys: Iterable[LimitRelaxation]) -> str:
     bought = []
     for one in buys:
         objective = problem.objectives[one.objective]

@@ -1,6 +1,6 @@
 """Declared separable metrics, and formulas of evaluators, in the names of a study.
 
-A measured metric is separable if it is a sum of parts, each with few parameters.
+A measured metric is separable if it is a sum of terms, each with few parameters.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class ParameterAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class MetricAnswer:
     """Objective entered by the user for a new study: a metric with goal and unit."""
 
     name: str
@@ -55,7 +55,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
+class InitAnswers:
     """All answers of the user to the questions of ``dse init``, for the files of a new study.
 
     Raises:
@@ -66,22 +66,25 @@ class Beginning:
     question: str
     measuring: Measuring
     axes: tuple[ParameterAnswer, ...]
-    wishes: tuple[Wish, ...]
+    metrics: tuple[MetricAnswer, ...]
 
     def __post_init__(self) -> None:
         check_names("parameter", self.axes)
-        check_names("metric", self.wishes)
+        check_names("metric", self.metrics)
 
 
-EXAMPLE_AXES = (
+EXAMPLE_PARAMETERS = (
     ParameterAnswer(name="threads", low=1.0, high=8.0),
     ParameterAnswer(name="block", values=(16.0, 32.0, 64.0, 128.0)),
     ParameterAnswer(name="format", values=("fp32", "fp16", "int8")),
 )
-EXAMPLE_WISHES = (Wish(name="time", goal="minimize", unit="ms"), Wish(name="loss", goal="minimize"))
+EXAMPLE_METRICS = (
+    MetricAnswer(name="time", goal="minimize", unit="ms"),
+    MetricAnswer(name="loss", goal="minimize"),
+)
 
 
-def axis_of(text: str) -> ParameterAnswer:
+def parse_parameter(text: str) -> ParameterAnswer:
     """Parse a parameter from a line such as ``threads = 1..16`` or ``format = int8, fp16``.
 
     Raises:
@@ -111,7 +114,7 @@ def axis_of(text: str) -> ParameterAnswer:
     return ParameterAnswer(name=name, values=values)
 
 
-def wish_of(text: str) -> Wish:
+def parse_metric(text: str) -> MetricAnswer:
     """Parse a metric from a line such as ``minimize time ms`` or ``maximize accuracy``.
 
     Raises:
@@ -123,10 +126,12 @@ def wish_of(text: str) -> Wish:
         raise SpecError(f"{text!r} is no metric", hint=f"such as {METRIC_HINT}")
     _check_word(words[1])
     factor(words[2] if len(words) == 3 else "")
-    return Wish(name=words[1], goal=goals[words[0]], unit=words[2] if len(words) == 3 else "")
+    return MetricAnswer(
+        name=words[1], goal=goals[words[0]], unit=words[2] if len(words) == 3 else ""
+    )
 
 
-def check_names(what: str, ones: Iterable[ParameterAnswer | Wish]) -> None:
+def check_names(what: str, ones: Iterable[ParameterAnswer | MetricAnswer]) -> None:
     """Raise SpecError unless all names of the parameters or metrics are distinct.
 
     Args:

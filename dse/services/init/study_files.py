@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 from dse.errors import DseError, SpecError, SpecErrors, StorageError, StudyError
 from dse.report.schemas.pages import BegunFolder
 from dse.services.init.answers import (
-    EXAMPLE_AXES,
-    EXAMPLE_WISHES,
+    EXAMPLE_METRICS,
+    EXAMPLE_PARAMETERS,
     QUESTION,
-    Beginning,
+    InitAnswers,
     Measuring,
-    axis_of,
-    wish_of,
+    parse_metric,
+    parse_parameter,
 )
 from dse.services.init.templates import files
 
@@ -77,12 +77,12 @@ def init(  # noqa: PLR0913 - its options are its arguments
         label = name or usual_name(place)
         written = write_model_study(label, asked_here, answer, place)
         return {"study": label, "folder": str(place), "files": [*written]}
-    asked = Beginning(
+    asked = InitAnswers(
         name=name or usual_name(place),
         question=question,
         measuring=measured,
-        axes=tuple(map(axis_of, parameters)) or EXAMPLE_AXES,
-        wishes=tuple(map(wish_of, metrics)) or EXAMPLE_WISHES,
+        axes=tuple(map(parse_parameter, parameters)) or EXAMPLE_PARAMETERS,
+        metrics=tuple(map(parse_metric, metrics)) or EXAMPLE_METRICS,
     )
     return {"study": asked.name, "folder": str(place), "files": [*write_study_files(asked, place)]}
 
@@ -102,7 +102,7 @@ def check_free(folder: Path, names: Sequence[str] = ("space.yaml", "study.yaml")
         )
 
 
-def write_study_files(asked: Beginning, folder: Path) -> Mapping[str, str]:
+def write_study_files(asked: InitAnswers, folder: Path) -> Mapping[str, str]:
     """Write the files of a new study, unless they are invalid; return their texts by file name.
 
     Raises:

@@ -10,13 +10,13 @@ from itertools import product
 from pathlib import Path
 from string import Template
 
-from dse.services.init.answers import Beginning, ParameterAnswer
+from dse.services.init.answers import InitAnswers, ParameterAnswer
 
 _LISTED = 4
 """Number of values that the table lists for a range."""
 
 
-def files(asked: Beginning) -> dict[str, str]:
+def files(asked: InitAnswers) -> dict[str, str]:
     """Return the texts of the files of a new study, by file name."""
     if asked.measuring == "table":
         asked = replace(asked, axes=tuple(map(_list_values, asked.axes)))
@@ -28,7 +28,7 @@ def files(asked: Beginning) -> dict[str, str]:
     return written
 
 
-def _space(asked: Beginning) -> str:
+def _space(asked: InitAnswers) -> str:
     lines = [
         "# The parameters, and the constraints on their combinations.",
         f"space: {_quote_yaml(asked.name)}",
@@ -55,7 +55,7 @@ def _domain(axis: ParameterAnswer) -> str:
     return f"{{{kind}: [{listed}]}}"
 
 
-def _study(asked: Beginning) -> str:
+def _study(asked: InitAnswers) -> str:
     lines = [
         f"study: {_quote_yaml(asked.name)}",
         f"question: {_quote_yaml(asked.question)}",
@@ -63,18 +63,18 @@ def _study(asked: Beginning) -> str:
         "evaluators:",
         *_evaluator(asked),
         "objectives:",
-        *(f"  - {wish.goal}: bench.{wish.name}" for wish in asked.wishes),
+        *(f"  - {metric.goal}: bench.{metric.name}" for metric in asked.metrics),
         "# Limits that a feasible design must satisfy, such as:",
         "# constraints:",
-        f"#   - bench.{asked.wishes[0].name} <= 2{f' {asked.wishes[0].unit}'.rstrip()}",
+        f"#   - bench.{asked.metrics[0].name} <= 2{f' {asked.metrics[0].unit}'.rstrip()}",
     ]
     if asked.measuring != "formula":
         lines.append("budget: {measurements: 30}     # equal designs are measured once")
     return "\n".join(lines) + "\n"
 
 
-def _evaluator(asked: Beginning) -> list[str]:
-    units = ", ".join(f"{wish.name}: {_quote_yaml(wish.unit)}" for wish in asked.wishes)
+def _evaluator(asked: InitAnswers) -> list[str]:
+    units = ", ".join(f"{metric.name}: {_quote_yaml(metric.unit)}" for metric in asked.metrics)
     match asked.measuring:
         case "command":
             return [
@@ -97,21 +97,21 @@ def _evaluator(asked: Beginning) -> list[str]:
                 "    use: expression",
                 "    metrics:",
                 *(
-                    f"      {wish.name}: {{formula: {_quote_yaml(_formula(asked, at))}"
-                    f"{f', unit: {_quote_yaml(wish.unit)}' if wish.unit else ''}}}"
-                    for at, wish in enumerate(asked.wishes)
+                    f"      {metric.name}: {{formula: {_quote_yaml(_formula(asked, at))}"
+                    f"{f', unit: {_quote_yaml(metric.unit)}' if metric.unit else ''}}}"
+                    for at, metric in enumerate(asked.metrics)
                 ),
             ]
 
 
-def _formula(asked: Beginning, place: int) -> str:
+def _formula(asked: InitAnswers, place: int) -> str:
     """Return the formula of a synthetic metric: 1 plus a sum of squared distances.
 
     There is one distance per parameter: from the parameter, scaled to 0 to 1, to its optimum by
     :func:`_best`.
     """
     best = _best(place)
-    unit = f" * 1 {asked.wishes[place].unit}" if asked.wishes[place].unit else ""
+    unit = f" * 1 {asked.metrics[place].unit}" if asked.metrics[place].unit else ""
     terms = " + ".join(f"({_share(axis)} - {best}) ** 2" for axis in asked.axes)
     return f"(1 + {terms}){unit}"
 
@@ -133,13 +133,13 @@ def _ends(axis: ParameterAnswer) -> tuple[float, float]:
     return min(numbers), max(numbers)
 
 
-def _program(asked: Beginning) -> str:
+def _program(asked: InitAnswers) -> str:
     text = Path(__file__).with_name("measure.txt").read_text(encoding="utf-8")
     values = {
         axis.name: [_as_sent(one) for one in axis.values or (axis.low, axis.high)]
         for axis in asked.axes
     }
-    best = {wish.name: _best(place) for place, wish in enumerate(asked.wishes)}
+    best = {metric.name: _best(place) for place, metric in enumerate(asked.metrics)}
     sample = {name: some[0] for name, some in values.items()}
     return Template(text).substitute(
         sample=json.dumps(sample), values=json.dumps(values), best=json.dumps(best)
@@ -159,15 +159,17 @@ def _best(place: int) -> float:
     return 0.2 if place % 2 == 0 else 0.8
 
 
-def _table(asked: Beginning) -> str:
+def _table(asked: InitAnswers) -> str:
     """Return a CSV table of all combinations of values, with synthetic metrics."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*(axis.name for axis in asked.axes), *(wish.name for wish in asked.wishes)])
+    writer.writerow(
+        [*(axis.name for axis in asked.axes), *(metric.name for metric in asked.metrics)]
+    )
     grids = [_grid(axis) for axis in asked.axes]
     for row in product(*grids):
         numbers = [
-            _made_up(place, [share for _, share in row]) for place in range(len(asked.wishes))
+            _made_up(place, [share for _, share in row]) for place in range(len(asked.metrics))
         ]
         writer.writerow([*(value for value, _ in row), *(f"{number:.4g}" for number in numbers)])
     return file.getvalue()

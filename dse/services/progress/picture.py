@@ -66,7 +66,7 @@ def _descent(watch: ProgressTracker, rows: int) -> Scatter:
         x=when,
         y=axis_of(objective, watch.steps[:, 1], watch.cloud[:, 1]),
         faint=watch.cloud * (1, sign),
-        bright=_staircase(watch.steps, watch.ended) * (1, sign),
+        bright=_sample_step_function(watch.steps, watch.ended) * (1, sign),
         rows=rows,
         line=True,
     )
@@ -91,7 +91,7 @@ def restore_sign(objective: Objective, losses: FloatOrFloats) -> FloatOrFloats:
     return losses if objective.goal == "minimize" else -losses
 
 
-def _staircase(
+def _sample_step_function(
     steps: Floats,  # (s, 2): trial count at which the best loss fell, and its new value
     ended: int,
 ) -> Floats:

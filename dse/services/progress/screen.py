@@ -66,7 +66,7 @@ class Screen(Protocol):
         """
 
 
-class Nowhere:
+class HiddenDisplay:
     """Progress display for output that is not shown: it prints nothing."""
 
     def show(self, content: Content) -> None: ...
@@ -78,7 +78,7 @@ class Nowhere:
     def close(self, *, wipe: bool = False) -> None: ...
 
 
-class Lines:
+class LineDisplay:
     """Progress display that prints a line at intervals: for files, pipes, dumb terminals."""
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -106,7 +106,7 @@ class Lines:
         self._content = None
 
 
-class Panelled:
+class PanelDisplay:
     """Progress display as a panel at the bottom of the terminal, which a thread redraws."""
 
     def __init__(self, console: Console) -> None:
@@ -197,11 +197,11 @@ def _whole() -> Iterator[None]:
 def screen_for(*, quiet: bool) -> Screen:
     """Return the progress display for standard error: panel, lines, or nothing if ``quiet``."""
     if quiet:
-        return Nowhere()
+        return HiddenDisplay()
     console = _PlainConsole(stderr=True) if _plain() else SafeConsole(stderr=True)
     if not sys.stderr.isatty() or console.is_dumb_terminal:
-        return Lines(console)
-    return Panelled(console)
+        return LineDisplay(console)
+    return PanelDisplay(console)
 
 
 class _PlainConsole(SafeConsole):

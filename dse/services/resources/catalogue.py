@@ -12,7 +12,7 @@ from dse.registry import Group, load, names
 from dse.report.schemas.resources_schema import Placed, Places, Removed
 
 
-class Brought(Protocol):
+class InstallableResource(Protocol):
     """Interface of an installable resource: an asset (data files) or a Python environment."""
 
     @property
@@ -30,7 +30,7 @@ class Brought(Protocol):
     def check_installed(self) -> None: ...
 
 
-One = TypeVar("One", bound=Brought)
+One = TypeVar("One", bound=InstallableResource)
 Facts = TypeVar("Facts")
 Seen = TypeVar("Seen")
 

@@ -151,7 +151,7 @@ class Pseudonyms:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class AnonymizedRecord:
     """Study record for an export, without names of machines, users and folders."""
 
     record: Portable
@@ -212,10 +212,10 @@ def names_of(study: StudyEngine) -> Pseudonyms:
     return machine_names(storage.spec(name) or {}, storage.drivers(name))
 
 
-def nameless(record: Portable) -> Named:
+def nameless(record: Portable) -> AnonymizedRecord:
     """Return a study record for an export in which machine, user and folder names are replaced."""
     drivers = list(record.others("drivers"))
-    return Named(record=record, names=machine_names(record.spec, drivers))
+    return AnonymizedRecord(record=record, names=machine_names(record.spec, drivers))
 
 
 def localize_record(record: Record, folder: Path) -> Record:

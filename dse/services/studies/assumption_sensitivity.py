@@ -13,17 +13,17 @@ from dataclasses import replace
 from dse.errors import DseError
 from dse.protocols import Storage
 from dse.schema.study.assumption_ends import Turn, turned_plan, turns_of
-from dse.services.studies.claim_evaluation import Judged, Turned, judged_claims
+from dse.services.studies.claim_evaluation import ClaimVerdict, SensitivityResult, judged_claims
 from dse.study.study_engine import StudyEngine
 
 
 def turn_assumptions(
     study: StudyEngine,
-    judged: Sequence[Judged],
+    judged: Sequence[ClaimVerdict],
     run: Callable[[StudyEngine], None],
     *,
     storage: str | Storage,
-) -> list[Judged]:
+) -> list[ClaimVerdict]:
     """Run the study with each assumption at both ends of its interval, and test its claims there.
 
     The claims (published results to reproduce) are returned, each with its results at both ends of
@@ -46,7 +46,7 @@ def turn_assumptions(
     return _with_turns(judged, found)
 
 
-def stored_turns(study: StudyEngine, judged: Sequence[Judged]) -> list[Judged]:
+def stored_turns(study: StudyEngine, judged: Sequence[ClaimVerdict]) -> list[ClaimVerdict]:
     """Return the claims, each with its results under the changed assumptions that were run before.
 
     A changed assumption is set to an end of its interval in a study of its own, which is looked up
@@ -57,15 +57,17 @@ def stored_turns(study: StudyEngine, judged: Sequence[Judged]) -> list[Judged]:
 
 
 def _iterate_stored_turns(
-    study: StudyEngine, judged: Sequence[Judged], known: set[str]
-) -> Iterator[list[Turned]]:
+    study: StudyEngine, judged: Sequence[ClaimVerdict], known: set[str]
+) -> Iterator[list[SensitivityResult]]:
     for turn in turns_of(study.plan, study.name):
         if turn.study in known:
             there = judged_claims(StudyEngine.load(turn.study, study.storage))
             yield _judge_turn(turn, there, judged)
 
 
-def _judge_turn(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
+def _judge_turn(
+    turn: Turn, there: Sequence[ClaimVerdict], here: Sequence[ClaimVerdict]
+) -> list[SensitivityResult]:
     """Return the result of each claim under a changed assumption.
 
     A result passes if its verdict is one that the claim's label in the study file expects, and its
@@ -73,7 +75,7 @@ def _judge_turn(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> 
     ``size differs``, any category passes.
     """
     return [
-        Turned(
+        SensitivityResult(
             name=turn.assumption.spec.name,
             value=turn.end,
             ours=one.ours,
@@ -85,14 +87,16 @@ def _judge_turn(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> 
     ]
 
 
-def _fail_turn(turn: Turn, reason: str) -> Turned:
+def _fail_turn(turn: Turn, reason: str) -> SensitivityResult:
     name = turn.assumption.spec.name
-    return Turned(
+    return SensitivityResult(
         name=name, value=turn.end, ours=None, counts_as="failed", passes=False, reason=reason
     )
 
 
-def _with_turns(judged: Sequence[Judged], turns: Sequence[Sequence[Turned]]) -> list[Judged]:
+def _with_turns(
+    judged: Sequence[ClaimVerdict], turns: Sequence[Sequence[SensitivityResult]]
+) -> list[ClaimVerdict]:
     return [
         replace(one, turned=tuple(own[place] for own in turns)) for place, one in enumerate(judged)
     ]

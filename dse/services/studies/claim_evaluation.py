@@ -34,7 +34,7 @@ PASSING: tuple[Verdict, ...] = ("accepted", "size differs", "not reproduced")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
+class SensitivityResult:
     """Result of a claim in a study with one assumption set to an end of its interval.
 
     An assumption is a value that the reproduced paper does not state.
@@ -49,7 +49,7 @@ class Turned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ClaimVerdict:
     """Claim (published result) of a study file, with the study's own value for it.
 
     ``ours`` is the value computed from the trials. If it cannot be computed, ``reason`` explains
@@ -61,7 +61,7 @@ class Judged:
     ours: float | None
     holds: bool | None
     reason: str = ""
-    turned: tuple[Turned, ...] = ()
+    turned: tuple[SensitivityResult, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -106,18 +106,18 @@ def claiming(path: Path) -> Plan:
     return plan
 
 
-def judged_claims(study: StudyEngine) -> list[Judged]:
+def judged_claims(study: StudyEngine) -> list[ClaimVerdict]:
     """Test each claim of the study's file against its trials."""
     trials = list(study.trials)
     return [_judge_claim(claim, study.problem, trials) for claim in study.plan.claims]
 
 
-def build_open_claims(plan: Plan, reason: str) -> list[Judged]:
+def build_open_claims(plan: Plan, reason: str) -> list[ClaimVerdict]:
     """Return the claims of a study that cannot be run as untested, with the reason."""
-    return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
+    return [ClaimVerdict(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 
-def claims_json(path: Path, judged: Iterable[Judged], plan: Plan) -> JudgedStudy:
+def claims_json(path: Path, judged: Iterable[ClaimVerdict], plan: Plan) -> JudgedStudy:
     """Return the claims of a study file with their results, as JSON."""
     claims = [_claim(one) for one in judged]
     return {
@@ -128,15 +128,15 @@ def claims_json(path: Path, judged: Iterable[Judged], plan: Plan) -> JudgedStudy
     }
 
 
-def _judge_claim(claim: Claim, problem: Problem, trials: Sequence[Trial]) -> Judged:
+def _judge_claim(claim: Claim, problem: Problem, trials: Sequence[Trial]) -> ClaimVerdict:
     try:
         ours = claim.ours(problem, trials)
     except StudyError as error:
-        return Judged(claim=claim, ours=None, holds=None, reason=str(error))
-    return Judged(claim=claim, ours=ours, holds=claim.holds(ours))
+        return ClaimVerdict(claim=claim, ours=None, holds=None, reason=str(error))
+    return ClaimVerdict(claim=claim, ours=ours, holds=claim.holds(ours))
 
 
-def _claim(one: Judged) -> JudgedClaim:
+def _claim(one: ClaimVerdict) -> JudgedClaim:
     spec = one.claim.spec
     return {
         "claim": spec.claim,
@@ -157,7 +157,7 @@ def _claim(one: Judged) -> JudgedClaim:
     }
 
 
-def _serialize_turn(one: Turned) -> TurnedClaim:
+def _serialize_turn(one: SensitivityResult) -> TurnedClaim:
     return {
         "name": one.name,
         "value": one.value,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dse.core.design import Design
 from dse.errors import StudyError
-from dse.protocols import PredictsMetrics
+from dse.protocols import PredictsMetrics, traits_of
 from dse.schema.study.plugin_checks import AUTO
 from dse.study.asking import teachable
 from dse.study.proposers import find_auto_choice, suggesting
@@ -54,7 +54,7 @@ def predict_designs(
     if not designs:
         return []
     with private_environment():
-        optimizer.tell(teachable(optimizer, study.finished))
+        optimizer.tell(teachable(traits_of(optimizer), study.finished))
         found = optimizer.predict(designs)
     if not found:
         raise StudyError(

@@ -19,10 +19,10 @@ from dse.core.preference_answers import (
     PreferenceAnswer,
     read_answers,
 )
-from dse.core.preference_belief import PreferenceBelief, Response
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
+from dse.core.utility_posterior import Response, UtilityPosterior
 from dse.errors import SpecError, StudyError
 from dse.study.study_engine import StudyEngine
 
@@ -47,18 +47,18 @@ class Favourite:
 
 @dataclass(frozen=True, kw_only=True)
 class Preferences:
-    """Belief about the user's utility over a study's front, from the recorded answers.
+    """Posterior over the user's utility over a study's front, from the recorded answers.
 
-    ``trials`` are the rows of the belief: the trials on the front, then trials that answers compare
-    and that have left the front. ``unused`` are answers about trials that no longer count, because
-    they are not in the record or not feasible.
+    ``trials`` are the rows of the posterior: the trials on the front, then trials that answers
+    compare and that have left the front. ``unused`` are answers about trials that no longer count,
+    because they are not in the record or not feasible.
     """
 
     problem: Problem
     trials: tuple[Trial, ...]
     answers: tuple[PreferenceAnswer, ...]
     unused: tuple[PreferenceAnswer, ...]
-    belief: PreferenceBelief
+    posterior: UtilityPosterior
 
     @staticmethod
     def of(study: StudyEngine) -> Preferences:
@@ -80,28 +80,28 @@ class Preferences:
                 rows[number] = len(trials)
                 trials.append(known[number])
         keep = [rows[number] for one in used for number in (one.first, one.second)]
-        belief = PreferenceBelief.of(problem.trial_losses(trials), keep)
+        posterior = UtilityPosterior.of(problem.trial_losses(trials), keep)
         for one in used:
             response: Response = "equal" if one.equal else "first"
-            belief = belief.answered(rows[one.first], rows[one.second], response)
+            posterior = posterior.answered(rows[one.first], rows[one.second], response)
         return Preferences(
             problem=problem,
             trials=tuple(trials),
             answers=answers,
             unused=tuple(one for one in answers if one not in used),
-            belief=belief,
+            posterior=posterior,
         )
 
     @property
     def favourite(self) -> Favourite:
         """Favourite of the user, given the comparisons answered so far."""
-        belief = self.belief
-        return Favourite(trial=self.trials[belief.favourite], probability=belief.confidence)
+        posterior = self.posterior
+        return Favourite(trial=self.trials[posterior.favourite], probability=posterior.confidence)
 
     @property
     def is_sure(self) -> bool:
         """Whether the favourite is clear, so that further questions are not worth asking."""
-        return len(self.trials) < 2 or self.belief.confidence >= SURE
+        return len(self.trials) < 2 or self.posterior.confidence >= SURE
 
     def question(self, skipped: Sequence[tuple[Trial, Trial]] = ()) -> tuple[Trial, Trial] | None:
         """Return the two trials to compare next; ``None`` if no pair is left.
@@ -113,7 +113,7 @@ class Preferences:
         done = [(one.first, one.second) for one in self.answers]
         done += [(a.number, b.number) for a, b in skipped]
         asked = [(rows[a], rows[b]) for a, b in done if a in rows and b in rows]
-        pair = self.belief.question(asked)
+        pair = self.posterior.question(asked)
         return None if pair is None else (self.trials[pair[0]], self.trials[pair[1]])
 
 

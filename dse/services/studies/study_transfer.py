@@ -146,7 +146,7 @@ def restore_study(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
+class ImportSource:
     """Trials to import from an external source: a table, or an Optuna study.
 
     ``found`` are the trials. ``source`` describes their origin, which the study records.
@@ -156,7 +156,7 @@ class Elsewhere:
     found: Sequence[ExternalTrial]
 
     @staticmethod
-    def of(source: str, file: Path, optuna: str | None = None) -> Elsewhere:
+    def of(source: str, file: Path, optuna: str | None = None) -> ImportSource:
         """Read the trials of an external source.
 
         Args:
@@ -169,14 +169,14 @@ class Elsewhere:
             SpecErrors: the study file has mistakes.
         """
         if source.endswith(".csv"):
-            return Elsewhere(source=source, found=read_table(source))
+            return ImportSource(source=source, found=read_table(source))
         goals = [objective.goal for objective in plan_of(file).problem.objectives]
         source_name, found = read_study(optuna, source, goals)
-        return Elsewhere(source=source_name, found=found)
+        return ImportSource(source=source_name, found=found)
 
 
 def begun_with(
-    elsewhere: Elsewhere,
+    elsewhere: ImportSource,
     file: Path,
     *,
     name: str | None = None,

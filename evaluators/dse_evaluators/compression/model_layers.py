@@ -52,9 +52,9 @@ def weights(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
         return stored | others
     if _is_sequential(model, recipes):
         return {name: values for name, (values, _) in _compress_in_order(model, recipes).items()}
-    shelf = _shelf(model)
+    held = _weight_cache(model)
     return {
-        name: shelf.found(name, text, lambda n=name, t=text: _store_layer(model, n, t)[0])  # type: ignore[misc]
+        name: held.get(name, text, lambda n=name, t=text: _store_layer(model, n, t)[0])  # type: ignore[misc]
         for name, text in recipes.items()
     }
 
@@ -73,9 +73,9 @@ def smoothing(model: ModelRef, recipes: Recipes) -> dict[str, Single]:
             for name, text in recipes.items()
             if last_operator(text) == "smooth"
         }
-    shelf = _shelf(model)
+    held = _weight_cache(model)
     return {
-        name: shelf.found(name, f"factors of {text}", lambda n=name, t=text: _factors(model, n, t))  # type: ignore[misc]
+        name: held.get(name, f"factors of {text}", lambda n=name, t=text: _factors(model, n, t))  # type: ignore[misc]
         for name, text in recipes.items()
         if last_operator(text) == "smooth"
     }
@@ -303,8 +303,8 @@ def name_layer(layer: str, recipe: str) -> Iterator[None]:
 
 
 @cache
-def _shelf(model: ModelRef) -> Shelf:  # noqa: ARG001 - one shelf per model
-    return Shelf(_ROOM_BYTES)
+def _weight_cache(model: ModelRef) -> WeightCache:  # noqa: ARG001 - one cache per model
+    return WeightCache(_ROOM_BYTES)
 
 
 @cache
@@ -312,7 +312,7 @@ def _calibration(model: ModelRef) -> Mapping[str, Single]:
     return workload_of(model).calibration()
 
 
-class Shelf:
+class WeightCache:
     """Least-recently-used cache of weights, by layer and recipe.
 
     Args:
@@ -324,7 +324,7 @@ class Shelf:
         self._used = 0
         self._arrays: OrderedDict[tuple[str, str], Single] = OrderedDict()
 
-    def found(self, layer: str, recipe: str, make: Callable[[], Single]) -> Single:
+    def get(self, layer: str, recipe: str, make: Callable[[], Single]) -> Single:
         """Return the cached weights of a layer under a recipe; if missing, call ``make``."""
         key = (layer, recipe)
         if key in self._arrays:

@@ -167,7 +167,7 @@ class _Simulation:
         self._flying &= ~ended
 
     def _flip(self, stage: str, step: int, words: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the words of a stage, with the flips of this step."""
+        """Return the computed values (words) of a stage, with the bit flips of this step."""
         fault = self._fault
         if fault is None or fault.stage != stage:
             return words
@@ -185,7 +185,10 @@ class _Simulation:
         again: NDArray[np.float32],
         seen: Floats,
     ) -> NDArray[np.float32]:
-        """Return the words of a stage; missions with an alarm have the words computed again."""
+        """Return the values (words) of a stage, recomputed for the missions with an alarm.
+
+        ``again`` are the recomputed values. Without a monitor, no alarm is raised.
+        """
         if self._monitor is None:
             self._seen[stage].append(seen[self._flying])
             return faulty

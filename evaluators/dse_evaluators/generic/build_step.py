@@ -18,7 +18,7 @@ from dse.core.metric import Failure
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse.resources.asset import cache_folder
-from dse.system.process_guard import Warden
+from dse.system.process_guard import Watchdog
 from dse_evaluators.generic.options import seconds_of, texts_of
 from dse_evaluators.generic.process import ProcessResult, Program, run
 
@@ -48,7 +48,7 @@ class BuildStep:
     sources: tuple[str, ...]
     timeout_s: float
 
-    def build(self, design: Mapping[str, Value], warden: Warden) -> Path | Failure:
+    def build(self, design: Mapping[str, Value], watchdog: Watchdog) -> Path | Failure:
         """Return the folder of a design's build, or the reason if the build failed.
 
         Processes that need the same build at the same time wait for one of them.
@@ -60,12 +60,12 @@ class BuildStep:
             with _locked(folder):
                 if (folder / _DONE).is_file():
                     return folder
-                return self._build_in(folder, words, chosen, warden)
+                return self._build_in(folder, words, chosen, watchdog)
         except OSError as error:
             return Failure(kind="raised", reason=f"the build cannot be run: {error}")
 
     def _build_in(
-        self, folder: Path, words: Sequence[str], chosen: Mapping[str, Value], warden: Warden
+        self, folder: Path, words: Sequence[str], chosen: Mapping[str, Value], watchdog: Watchdog
     ) -> Path | Failure:
         """Build in an empty folder, and mark it as finished.
 
@@ -79,7 +79,7 @@ class BuildStep:
             run=tuple(word.replace(f"{{{FOLDER}}}", str(folder)) for word in words),
             env={**self.program.env, FOLDER: str(folder)},
         )
-        ended = run(program, _text_of(chosen), timeout_s=self.timeout_s, warden=warden)
+        ended = run(program, _text_of(chosen), timeout_s=self.timeout_s, watchdog=watchdog)
         failure = _build_fault(ended, self.timeout_s)
         if failure is not None:
             shutil.rmtree(folder, ignore_errors=True)

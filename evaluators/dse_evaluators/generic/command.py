@@ -19,15 +19,10 @@ from dse.core.metric import Failure, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, SpecError, nearest
 from dse.evaluation.checkpoints import CurrentTrial, current_trial
-from dse.evaluation.process_exit import (
-    count_memory_kills,
-    describe_death,
-    forwarded_signal,
-    kind_of_death,
-)
+from dse.evaluation.process_exit import describe_death, forwarded_signal, kind_of_death
 from dse.evaluation.reporting import report
 from dse.protocols import EVERYTHING
-from dse.system.process_guard import Warden, WardenPool, run_mark
+from dse.system.process_guard import Watchdog, WatchdogPool, count_memory_kills, run_mark
 from dse.system.process_tree import end_marked
 from dse_evaluators.generic.answer import Answer, MetricValue, columns_of
 from dse_evaluators.generic.build_step import FOLDER, build_step_of, fill_in, names_in
@@ -128,7 +123,7 @@ class Command:
         self._names = frozenset() if self._build is None else names_in(self._program.run)
         self._timeout_s = seconds_of("timeout", timeout)
         self._repeats = _repeats_of(repeats)
-        self._wardens = WardenPool()
+        self._watchdogs = WatchdogPool()
 
     @property
     def starts(self) -> tuple[str, ...]:
@@ -153,8 +148,8 @@ class Command:
                 raise SpecError(f"{option} names {name!r}, no parameter of it", hint=hint)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        with self._wardens.lend() as warden:
-            answers = [self._measure_design(batch.row(row), warden) for row in range(len(batch))]
+        with self._watchdogs.lend() as watchdog:
+            answers = [self._measure_design(batch.row(row), watchdog) for row in range(len(batch))]
         return columns_of(answers, tuple(self.provides))
 
     def check_program(self) -> None:
@@ -171,14 +166,14 @@ class Command:
         if FOLDER not in self._program.run[0]:
             check_program(self._program)
 
-    def _measure_design(self, design: Mapping[str, Value], warden: Warden) -> Answer:
+    def _measure_design(self, design: Mapping[str, Value], watchdog: Watchdog) -> Answer:
         given = {
             name: value
             for name, value in design.items()
             if base(name) in self.reads or EVERYTHING in self.reads
         }
         text = json.dumps(nest_members(given), allow_nan=False).encode()
-        folder = self._build.build(given, warden) if self._build else None
+        folder = self._build.build(given, watchdog) if self._build else None
         if isinstance(folder, Failure):
             return folder
         program = replace(self._program, run=fill_in(self._program.run, given, self._names))
@@ -187,16 +182,18 @@ class Command:
         for repeat in range(self._repeats):
             with _trial_variables(repeat) as variables:
                 seed = {"DSE_SEED": _seed_of(text, repeat)}
-                answer = self._run(_with(program, {**variables, **seed, **built}), text, warden)
+                answer = self._run(_with(program, {**variables, **seed, **built}), text, watchdog)
             if isinstance(answer, Failure):
                 return answer
             answers.append(answer)
         return {name: _middle([answer[name] for answer in answers]) for name in self.provides}
 
-    def _run(self, program: Program, given: bytes, warden: Warden) -> Answer:
+    def _run(self, program: Program, given: bytes, watchdog: Watchdog) -> Answer:
         before = count_memory_kills()
         try:
-            ended = run(program, given, timeout_s=self._timeout_s, warden=warden, on_line=_heard)
+            ended = run(
+                program, given, timeout_s=self._timeout_s, watchdog=watchdog, on_line=_heard
+            )
         except OSError as error:
             reason = f"{program.run[0]!r} cannot be run: {error}"
             return Failure(kind="raised", reason=reason)

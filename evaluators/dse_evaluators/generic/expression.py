@@ -164,7 +164,8 @@ def _mistakes(name: object, one: Any, shape: str) -> Iterator[PluginError]:
         yield PluginError(f"the metric {name!r} has no {key!r}", hint=hint, part=part)
     if not isinstance(one, Mapping) or "formula" not in one:
         if not unknown:
-            yield PluginError(f"the metric {name!r} has no formula", hint=shape, part=part)
+            hint = f"write {name}: {{formula: {one}}}" if isinstance(one, str | int) else shape
+            yield PluginError(f"the metric {name!r} has no formula", hint=hint, part=part)
         return
     if not isinstance(one["formula"], str):
         problem = f"the formula of {name!r} is {one['formula']!r}"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dse.system.process_guard import GuardedProgram, Warden, start_program
+from dse.system.process_guard import GuardedProgram, Watchdog, start_program
 
 _TICK_S = 0.1
 """Interval of polling, in seconds, for the end of a program whose children hold its pipes open."""
@@ -53,7 +53,7 @@ def run(
     given: bytes,
     *,
     timeout_s: float,
-    warden: Warden,
+    watchdog: Watchdog,
     on_line: Callable[[bytes], None] = lambda _: None,
 ) -> ProcessResult:
     """Run a program; return its outcome and the end of its output.
@@ -63,12 +63,12 @@ def run(
 
     The program runs in its own session. When this function returns or raises, no process of that
     session's process group is left, nor any process that the program started in another
-    session. If this process is killed, the warden kills them instead.
+    session. If this process is killed, the watchdog kills them instead.
 
     Raises:
         OSError: the program cannot be started.
     """
-    started = _start(program, given, warden)
+    started = _start(program, given, watchdog)
     process = started.process
     tails = {name: Tail(most) for name, most in _TAIL.items()}
     tails["stdout"] = Tail(_TAIL["stdout"], on_line)
@@ -106,11 +106,11 @@ class Tail:
             self._on_line = tell
 
 
-def _start(program: Program, given: bytes, warden: Warden) -> GuardedProgram:
+def _start(program: Program, given: bytes, watchdog: Watchdog) -> GuardedProgram:
     with tempfile.TemporaryFile() as stdin:  # a pipe would block on a program that does not read
         stdin.write(given)
         stdin.seek(0)
-        return start_program(program.run, warden, stdin=stdin, cwd=program.cwd, env=program.env)
+        return start_program(program.run, watchdog, stdin=stdin, cwd=program.cwd, env=program.env)
 
 
 def _follow_process(

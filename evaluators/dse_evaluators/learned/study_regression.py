@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Floats
-from dse.protocols import MetricBelief, Regression
+from dse.protocols import MetricPrediction, Regression
 from dse_evaluators.learned.metric_model import MetricModel, fit_metric
 from dse_evaluators.learned.run_columns import InputColumn, column_of
 from dse_evaluators.learned.run_features import Encoder
@@ -25,9 +25,9 @@ class StudyRegression:
     encoder: Encoder
     model: MetricModel
 
-    def __call__(self, batch: Batch) -> MetricBelief:
+    def __call__(self, batch: Batch) -> MetricPrediction:
         values = {one.name: one.read(batch) for one in self.columns}
-        return MetricBelief(
+        return MetricPrediction(
             means=self.model.regressor.predict(self.encoder.encode(values)),
             deviation=self.model.half_width / STANDARD_ERRORS,
             is_logarithmic=self.model.is_logarithmic,
@@ -40,9 +40,9 @@ class ConstantMetric:
 
     value: float
 
-    def __call__(self, batch: Batch) -> MetricBelief:
+    def __call__(self, batch: Batch) -> MetricPrediction:
         means = np.full(len(batch), self.value)
-        return MetricBelief(means=means, deviation=0.0, is_logarithmic=False)
+        return MetricPrediction(means=means, deviation=0.0, is_logarithmic=False)
 
 
 def fit_study_metric(batch: Batch, values: Floats) -> Regression:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from dse.system.process_guard import Warden, start_program
+from dse.system.process_guard import Watchdog, start_program
 from dse_evaluators.generic.process import Program, Tail
 
 _CHUNK = 65_536
@@ -36,7 +36,7 @@ class Running:
     """Child process that exchanges lines of text with this process.
 
     The child runs in a session of its own. After ``close`` no process of the child's process group
-    is left; if this process is killed, a warden (helper process) kills that group instead.
+    is left; if this process is killed, a watchdog process kills that group instead.
 
     Raises:
         OSError: the program cannot be started.
@@ -46,10 +46,10 @@ class Running:
         self._stack = ExitStack()
         self._owner = os.getpid()
         self._closed = False
-        warden = self._stack.enter_context(Warden())
+        watchdog = self._stack.enter_context(Watchdog())
         try:
             self._program = start_program(
-                program.run, warden, stdin=subprocess.PIPE, cwd=program.cwd, env=program.env
+                program.run, watchdog, stdin=subprocess.PIPE, cwd=program.cwd, env=program.env
             )
         except BaseException:
             self._stack.close()

@@ -75,10 +75,11 @@ def _find_waits(times: Floats, counts: Sequence[int]) -> Floats:
 
 
 def _find_waiting(times: Floats, counts: Ints) -> NDArray[np.bool_]:
-    """Return the stages that have to be simulated, (n, stages).
+    """Return the stages in which queries may wait, so that they have to be simulated, (n, stages).
 
-    Queries that leave c servers are at least a service time apart, c queries from one another. None
-    of them waits for d servers if d is a multiple of c and the service takes at most d / c as long.
+    A query leaves a stage of c servers at least one service time after the c-th query before it. At
+    another stage with d servers, no query then waits if d is a multiple of c and the service time
+    is at most d / c times that of the first stage.
     """
     found: NDArray[np.bool_] = times > _least_gaps()[np.log2(counts).astype(int)]
     load = times / counts

@@ -18,7 +18,7 @@ from dse.core.metric import Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, InfeasibleError, PluginError
 from dse.evaluation.timing.median_interval import median_error
-from dse.system.process_guard import WardenPool
+from dse.system.process_guard import WatchdogPool
 from dse_evaluators.counts import check_count
 from dse_evaluators.declared_evaluator import DeclaredEvaluator
 from dse_evaluators.generic.options import seconds_of, texts_of
@@ -131,7 +131,7 @@ class PinnedCommands(
         check_count("repeats", self.repeats, least=1)
         check_count("warmup", self.warmup, least=0)
         self._timeout_s = seconds_of("timeout", self.timeout)
-        self._wardens = WardenPool()
+        self._watchdogs = WatchdogPool()
         words = json.dumps([sorted(self.run.items()), self.cwd])
         self.version = f"{type(self).version}-{hashlib.sha256(words.encode()).hexdigest()[:12]}"
         inputs = {f"{task}{SUFFIX}": NumberInput(1, 4096, whole=True) for task in self._commands}
@@ -206,9 +206,9 @@ class PinnedCommands(
         pin = (sys.executable, "-I", "-S", "-c", _PIN, ",".join(map(str, cores))) if cores else ()
         threads = dict.fromkeys(_THREADS, str(count))
         program = Program(run=(*pin, *words), cwd=self.cwd, env=threads)
-        with self._wardens.lend() as warden:
+        with self._watchdogs.lend() as watchdog:
             try:
-                ended = run(program, b"", timeout_s=self._timeout_s, warden=warden)
+                ended = run(program, b"", timeout_s=self._timeout_s, watchdog=watchdog)
             except OSError as error:
                 raise EvaluationError(f"{task}: {words[0]!r} cannot be run: {error}") from error
         spent_s = time.perf_counter() - start_s

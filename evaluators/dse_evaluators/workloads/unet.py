@@ -234,7 +234,7 @@ def _convolve_frames(name: str, scene: Scene, width: int) -> Layer:
 
 
 def _attend(name: str, sizes: UnetSizes, level: int, scene: Scene) -> list[LayerTable]:
-    """Build the attention block of a level, and in a model of videos that along the frames."""
+    """Build the attention of a level over pixels, and for videos also that over frames."""
     width, heads = sizes.widths[level], sizes.heads[level]
     parts = [_build_attention(name, sizes, level, scene)]
     if sizes.is_video:

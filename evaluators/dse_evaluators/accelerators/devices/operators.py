@@ -82,7 +82,11 @@ def operators_of(table: LayerTable) -> Operators:
 
 
 def _pair(layers: Sequence[Layer]) -> Iterator[tuple[tuple[Layer, ...], bool]]:
-    """Yield operators without their names, and whether they are attention along frames."""
+    """Yield each operator, and whether it is attention over the frames of a video.
+
+    An operator is one layer or, for attention, the two products of scores and values; names of
+    layers are removed, so that equal operators compare equal.
+    """
     place = 0
     while place < len(layers):
         one, following = layers[place], layers[place + 1 : place + 2]

@@ -19,7 +19,7 @@ from dse_evaluators.clusters.apex.apex_plan import (
     unmet,
 )
 from dse_evaluators.clusters.apex.machine import DvfsDevice
-from dse_evaluators.clusters.apex.serving_metrics import METRICS, Promise, outcome
+from dse_evaluators.clusters.apex.serving_metrics import METRICS, ServiceLimits, outcome
 from dse_evaluators.clusters.apex.stage import (
     JUDGED_TEXTS,
     ApexFabric,
@@ -182,7 +182,7 @@ class Apex(
         self._longest = max(one.prompt + one.answer for one in self._requests)
         memory = self._machine.device.dram_bytes if self.memory is None else self.memory
         self._memory_bytes = amount("memory", memory, "B")
-        self._promise = Promise(
+        self._limits = ServiceLimits(
             amount("ttft_limit", self.ttft_limit, "s"), amount("tpot_limit", self.tpot_limit, "s")
         )
         flag("host", self.host)
@@ -225,7 +225,7 @@ class Apex(
         )
         judged = self._is_validated(plan, inputs, clock_hz) and ran.most_texts <= JUDGED_TEXTS
         return {
-            **outcome(plan, ran, self._machine, clock_hz, self._promise),
+            **outcome(plan, ran, self._machine, clock_hz, self._limits),
             "extrapolated": 0.0 if judged else 1.0,
         }
 

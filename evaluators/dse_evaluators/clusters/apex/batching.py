@@ -57,8 +57,8 @@ class Costs:
 class Piece(NamedTuple):
     """Sequence of ``steps`` steps in which the same lane (one micro-batch) is the slowest.
 
-    ``line`` are the times of that lane; ``before`` is the number of earlier steps since the last
-    event.
+    ``line`` holds the step times of that lane; ``before`` is the number of steps between the last
+    event and this sequence.
     """
 
     line: Line

@@ -34,7 +34,7 @@ METRICS = (
 )
 
 
-class Promise(NamedTuple):
+class ServiceLimits(NamedTuple):
     """Service-level limits: longest time to first token and longest time per output token."""
 
     ttft_s: float
@@ -42,14 +42,14 @@ class Promise(NamedTuple):
 
 
 def outcome(
-    plan: ApexPlan, ran: ApexResult, machine: DvfsDevice, clock_hz: float, promise: Promise
+    plan: ApexPlan, ran: ApexResult, machine: DvfsDevice, clock_hz: float, limits: ServiceLimits
 ) -> dict[str, float]:
     """Return all metrics of a simulated serving plan except ``extrapolated``."""
     devices = plan.cluster.devices
     parts = {f"{part}_time": float(getattr(ran.slowest, f"{part}_s")) for part in TIMES}
     base_j = devices * machine.idle_w * ran.makespan_s
     work_j = devices / plan.dp * ran.busy_s * machine.busy_w(clock_hz)
-    kept = (ran.first_s <= promise.ttft_s) & (ran.gaps_s <= promise.tpot_s)
+    kept = (ran.first_s <= limits.ttft_s) & (ran.gaps_s <= limits.tpot_s)
     return {
         "makespan": ran.makespan_s,
         **parts,

@@ -168,7 +168,7 @@ def _some(ranks: Ranks, rows: slice) -> Floats:
 
 
 def _below(latest: Floats, step: Floats, tensor: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and variance of a stage's lateness, truncated at ``latest``.
+    """Return the mean and variance of a stage's delay, given that it is at most ``latest``.
 
     The integrals are evaluated by the trapezoidal rule.
     """

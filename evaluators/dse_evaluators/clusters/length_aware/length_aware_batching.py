@@ -17,7 +17,7 @@ from dse_evaluators.amounts import amount
 from dse_evaluators.clusters.chips import ROWS
 from dse_evaluators.clusters.choices import Labels
 from dse_evaluators.clusters.chosen_options import ChosenOptions
-from dse_evaluators.clusters.length_aware.pace import Home
+from dse_evaluators.clusters.length_aware.pace import ServedModel
 from dse_evaluators.clusters.length_aware.reserved_batching import (
     PARTS,
     Batching,
@@ -193,30 +193,30 @@ class LengthAwareBatching(ChosenOptions, reads=_READINGS, provides=_METRICS, ver
 
     def _one(self, inputs: Mapping[str, float]) -> dict[str, float] | str:
         """Return the metrics of a design, or the reason why it is infeasible."""
-        home = self._home(inputs)
-        if home.room < self.longest + self.prompt:
-            needs = home.weight_bytes + (self.longest + self.prompt) * home.token_bytes
-            short = needs - home.memory_bytes
+        served = self._served_model(inputs)
+        if served.room < self.longest + self.prompt:
+            needs = served.weight_bytes + (self.longest + self.prompt) * served.token_bytes
+            short = needs - served.memory_bytes
             return (
-                f"weights and longest sequence take {needs:.6g} B of {home.memory_bytes:.6g} B: "
+                f"weights and longest sequence take {needs:.6g} B of {served.memory_bytes:.6g} B: "
                 f"{short:.6g} B short"
             )
-        pace, swaps = home.pace, inputs["preemption"] == PREEMPTIONS.index("swap")
+        pace, swaps = served.pace, inputs["preemption"] == PREEMPTIONS.index("swap")
         rules = Rules(
             pace=pace,
-            room=home.room,
+            room=served.room,
             most_running=int(inputs["batch"]),
             prompt=self.prompt,
             longest=self.longest,
             look_ahead=self.look_ahead,
-            moved_s=home.moved_s if swaps else pace.text_s,
+            moved_s=served.moved_s if swaps else pace.text_s,
         )
         tokens = texts_of(self._stream).tokens
         run = Batching(rules, tokens.tolist(), self._compute_reservations(inputs).tolist())
-        return _metrics(run, run.run(self.texts), home, float(tokens.mean()))
+        return _metrics(run, run.run(self.texts), served, float(tokens.mean()))
 
-    def _home(self, inputs: Mapping[str, float]) -> Home:
-        return Home(
+    def _served_model(self, inputs: Mapping[str, float]) -> ServedModel:
+        return ServedModel(
             model=tuple(self._models.values())[int(inputs["model"])],
             device=self._device,
             devices=int(inputs["devices"]),
@@ -240,16 +240,18 @@ class LengthAwareBatching(ChosenOptions, reads=_READINGS, provides=_METRICS, ver
         return np.minimum(wide, self.longest)
 
 
-def _metrics(run: Batching, tally: Tally, home: Home, mean_tokens: float) -> dict[str, float]:
+def _metrics(
+    run: Batching, tally: Tally, served: ServedModel, mean_tokens: float
+) -> dict[str, float]:
     each = mean_tokens / tally.written
     parts = {f"{part}_time": each * float(getattr(tally, f"{part}_s")) for part in PARTS}
     text_s = sum(parts.values())
-    held = float(home.room * tally.steps)
+    held = float(served.room * tally.steps)
     return {
         **parts,
         "text_time": text_s,
         "throughput": 1.0 / text_s,
-        "device_throughput": 1.0 / text_s / home.devices,
+        "device_throughput": 1.0 / text_s / served.devices,
         "token_throughput": mean_tokens / text_s,
         "slowest_step": run.slowest_s,
         "answer_p50": float(np.quantile(run.answers_s, 0.5)),
@@ -259,6 +261,6 @@ def _metrics(run: Batching, tally: Tally, home: Home, mean_tokens: float) -> dic
         "reserved_share": tally.reserved / held,
         "used_share": tally.used / held,
         "preempted_share": tally.preempted / tally.finished,
-        "room": float(home.room),
+        "room": float(served.room),
         "bottleneck": float(np.argmax(list(parts.values()))),
     }

@@ -54,7 +54,7 @@ class DecodingTimeModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class ServedModel:
     """Served model with its devices, their usable share of memory, and the host link.
 
     ``launch_s``, the launch overhead of a step, and the host bandwidth are assumed.

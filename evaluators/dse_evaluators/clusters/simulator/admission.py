@@ -76,7 +76,7 @@ def _go_on(state: ServerState, reading: PrefillBatch) -> None:
 
 
 def _let_in(state: ServerState, reading: PrefillBatch, barred: Mask) -> None:
-    """Admit waiting requests while servers have free seats, cache blocks and token budget.
+    """Admit waiting requests while servers have free slots, cache blocks and token budget.
 
     Each server admits one request at a time.
     """
@@ -86,19 +86,19 @@ def _let_in(state: ServerState, reading: PrefillBatch, barred: Mask) -> None:
         return
     plan, chunked = state.plan, state.plan.chunked
     free = _FreeBlocks.of(state)
-    seats = plan.seats - state.running
+    slots = plan.slots - state.running
     for ended, read in zip(reading.rows, reading.requests, strict=True):
-        seats[ended] -= 1
+        slots[ended] -= 1
         free.least[ended] -= -(-state.need[ended, read] // plan.block[ended])
     while len(rows):
         who = _first(state, rows)
         need = state.need[rows, who]
         blocks = -(-need // plan.block[rows])
-        fits = (seats[rows] > 0) & (chunked[rows] | (need <= reading.room[rows]))
+        fits = (slots[rows] > 0) & (chunked[rows] | (need <= reading.room[rows]))
         rows, who, blocks = rows[fits], who[fits], blocks[fits]
         fits = free.hold(state, rows, blocks)
         rows, who, blocks = rows[fits], who[fits], blocks[fits]
-        seats[rows] -= 1
+        slots[rows] -= 1
         free.least[rows] -= blocks
         _enter(state, reading, rows, who)
         rows = rows[_may(state, reading, rows)]

@@ -109,10 +109,10 @@ def _most(state: ServerState, reading: PrefillBatch, writes: Mask) -> Ints:
 
 def _patience(state: ServerState, reading: PrefillBatch) -> Floats:
     """Return the seconds until the arrival of a request that could be admitted at once, (n,)."""
-    seat = (state.running < state.plan.seats) & (reading.prompt == 0) & (state.depth == 0)
-    rows = np.flatnonzero(seat)
+    slot = (state.running < state.plan.slots) & (reading.prompt == 0) & (state.depth == 0)
+    rows = np.flatnonzero(slot)
     left = next_arrival(state, rows) - state.now[rows]
-    found = np.full(len(seat), np.inf)
+    found = np.full(len(slot), np.inf)
     found[rows] = np.where(left > 0, left, np.inf)
     return found
 

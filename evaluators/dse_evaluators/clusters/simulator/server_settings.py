@@ -22,7 +22,7 @@ class SimulatorPlan:
     """Index into :data:`POLICIES`."""
     budget: Ints
     """Maximum prefill tokens of an iteration; with ``chunked``, of prefill and decode tokens."""
-    seats: Ints
+    slots: Ints
     """Maximum number of requests in prefill or decode."""
     blocks: Ints
     """Blocks of the KV cache."""

@@ -134,10 +134,10 @@ class Site:
         Windows and recurrent states, ``sequence_bytes`` of each sequence, are reserved for as many
         sequences as the scheduler allows; blocks of the cache are in the rest of the memory.
         """
-        seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
-        texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
-        weights, workspace = server.weights(), server.workspace(budget + texts, seats)
-        fixed = seats * sequence_bytes
+        slots, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
+        texts = np.where(policy == POLICIES.index("mixed"), slots, 0.0)
+        weights, workspace = server.weights(), server.workspace(budget + texts, slots)
+        fixed = slots * sequence_bytes
         left = read["memory_share"] * self.device.dram_bytes - weights - workspace - fixed
         each = server.token_bytes() * read["block_size"]
         fits = np.floor(np.maximum(left, 0.0) / np.where(each > 0, each, 1.0))
@@ -145,7 +145,7 @@ class Site:
         plan = SimulatorPlan(
             policy=policy.astype(np.int64),
             budget=budget.astype(np.int64),
-            seats=seats.astype(np.int64),
+            slots=slots.astype(np.int64),
             blocks=blocks.astype(np.int64),
             block=read["block_size"].astype(np.int64),
             clients=_clients(read, len(policy)),
@@ -225,12 +225,12 @@ def _rules(
     plan: SimulatorPlan, read: Mapping[str, Floats], traffic: RequestTrace
 ) -> Iterator[Rule]:
     """Yield the constraints on the scheduler's settings, which are checked before memory."""
-    budget, seats, copies = plan.budget.astype(float), plan.seats.astype(float), read["replicas"]
+    budget, slots, copies = plan.budget.astype(float), plan.slots.astype(float), read["replicas"]
     longest = np.full_like(budget, float(traffic.full.max()))
     yield Rule(
-        plan.chunked & (seats > budget),
+        plan.chunked & (slots > budget),
         "{has:g} sequences at once, but an iteration has a budget of {needs:g} tokens",
-        seats,
+        slots,
         budget,
     )
     yield Rule(

@@ -9,18 +9,18 @@ from math import ceil, log
 import torch
 from torch import Tensor
 
-from dse_evaluators.compression.retraining.descent import MOMENTUM, LearningRateSchedule, Steer
 from dse_evaluators.compression.retraining.group_lasso import penalty_weight
-from dse_evaluators.compression.retraining.material import Material
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.sgd import MOMENTUM, LearningRateSchedule, Steer
+from dse_evaluators.compression.retraining.task_data import TaskData
 from dse_evaluators.compression.retraining.trained import (
     Trained,
-    course_of,
     frozen,
     held_at_zero,
     leaves,
-    lessons_of,
+    schedule_of,
     train_leaves,
+    training_batches_of,
 )
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.network import Affines
@@ -81,7 +81,7 @@ class Diagonals:
         return chosen
 
 
-def diagonal_lasso(material: Material, knobs: Knobs) -> Trained:
+def diagonal_lasso(data: TaskData, knobs: Knobs) -> Trained:
     """Train with a group lasso on diagonals, remove the weakest of each layer, train the others.
 
     The penalty's coefficient is such that the penalty is the share ``penalty`` of its sum with the
@@ -93,22 +93,22 @@ def diagonal_lasso(material: Material, knobs: Knobs) -> Trained:
         Jeon et al., Artemis: HE-Aware Training for Efficient Privacy-Preserving Machine Learning,
         2023: group lasso on the structures that need rotations. Removing a stated share is added.
     """
-    affines = leaves(material.whole)
-    layers = list(enumerate(material.layers))[1:-1]
+    affines = leaves(data.whole)
+    layers = list(enumerate(data.layers))[1:-1]
     diagonals = {place: Diagonals.of(layer, knobs.slots) for place, layer in layers}
-    course, taught = course_of(material, knobs), lessons_of(material, knobs)
-    first = round(_LASSO_SHARE * course.updates)
+    schedule, batches = schedule_of(data, knobs), training_batches_of(data, knobs)
+    first = round(_LASSO_SHARE * schedule.updates)
     pieces = [
         LearningRateSchedule(
-            updates=end - begin, start_rate=course.rate(begin), end_rate=course.rate(end)
+            updates=end - begin, start_rate=schedule.rate(begin), end_rate=schedule.rate(end)
         )
-        for begin, end in ((0, first), (first, course.updates))
+        for begin, end in ((0, first), (first, schedule.updates))
     ]
-    guessed = log(material.layers[-1].filters)
+    guessed = log(data.layers[-1].filters)
     strength = penalty_weight(knobs.penalty, guessed, _sum_norms(affines, diagonals))
     if first:
         steer = _shrink(affines, diagonals, strength, pieces[0])
-        train_leaves(material, affines, knobs, steer, pieces[0], taught)
+        train_leaves(data, affines, knobs, steer, pieces[0], batches)
     masks = [torch.ones_like(affine.weight) for affine in affines]
     for place, one in diagonals.items():
         kept = one.select(affines[place].weight, knobs.diagonals_kept)
@@ -116,8 +116,8 @@ def diagonal_lasso(material: Material, knobs: Knobs) -> Trained:
     held = held_at_zero(affines, masks)
     with torch.no_grad():
         held.settle(0)
-    train_leaves(material, affines, knobs, held, pieces[1], taught)
-    return Trained.dense(frozen(affines), material, knobs.epochs)
+    train_leaves(data, affines, knobs, held, pieces[1], batches)
+    return Trained.dense(frozen(affines), data, knobs.epochs)
 
 
 def _sum_norms(affines: Affines, diagonals: Mapping[int, Diagonals]) -> float:

@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.descent import MOMENTUM, LearningRateSchedule, Steer
-from dse_evaluators.compression.retraining.material import Material, start
+from dse_evaluators.compression.retraining import sgd
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.sgd import MOMENTUM, LearningRateSchedule, Steer
+from dse_evaluators.compression.retraining.task_data import TaskData, start
 from dse_evaluators.compression.retraining.trained import (
     Trained,
-    course_of,
     frozen,
     leaves,
-    lessons_of,
+    schedule_of,
     train_leaves,
+    training_batches_of,
 )
 from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
@@ -28,7 +28,7 @@ _LASSO_SHARE = 0.8  # of the training; after it no weight is shrunk and no chann
 _NEVER_ZERO = 1e-8
 
 
-def group_lasso(material: Material, knobs: Knobs) -> Trained:
+def group_lasso(data: TaskData, knobs: Knobs) -> Trained:
     """Train from random weights with a group lasso, and remove channels every few epochs.
 
     The penalty's coefficient is fixed at the start. Weights are reduced by the lasso's proximal
@@ -39,12 +39,12 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
         Reconfiguration, 2019, and its code; Parikh, Boyd, Proximal Algorithms, 2014, section
         6.5.1.
     """
-    affines = leaves(start(material.layers, knobs.seed))
+    affines = leaves(start(data.layers, knobs.seed))
     kept = ChannelMasks.everything(affines)
-    strength = penalty_weight(knobs.penalty, _first_loss(material, affines), groups_sum(affines))
-    whole = course_of(material, knobs)
-    taught = lessons_of(material, knobs)
-    epoch = descent.updates_per_epoch(len(material.labels))
+    strength = penalty_weight(knobs.penalty, _first_loss(data, affines), groups_sum(affines))
+    whole = schedule_of(data, knobs)
+    batches = training_batches_of(data, knobs)
+    epoch = sgd.updates_per_epoch(len(data.labels))
     counts = []
     for number, size in enumerate(_spans(knobs.epochs, knobs.interval)):
         begin = number * knobs.interval
@@ -54,9 +54,9 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
             start_rate=whole.rate(begin * epoch),
             end_rate=whole.rate((begin + size) * epoch),
         )
-        steer = shrinking(affines, strength, piece) if lasso else descent.FREE
+        steer = shrinking(affines, strength, piece) if lasso else sgd.FREE
         counts += [[affine.weight.numel() for affine in affines]] * size
-        train_leaves(material, affines, knobs, steer, piece, taught)
+        train_leaves(data, affines, knobs, steer, piece, batches)
         if lasso:
             affines, kept = narrower(frozen(affines), kept, knobs.threshold)
             affines = leaves(affines)
@@ -141,7 +141,7 @@ def shrinking(affines: Affines, strength: float, piece: LearningRateSchedule) ->
                 back = shrunk(rows, by).reshape(weight.transpose(0, 1).shape)
                 weight.copy_(back.transpose(0, 1))
 
-    return Steer(settle=settle) if strength else descent.FREE
+    return Steer(settle=settle) if strength else sgd.FREE
 
 
 def _filters(affines: Affines, place: int) -> int:
@@ -149,10 +149,10 @@ def _filters(affines: Affines, place: int) -> int:
     return len(affines[place - 1].weight)
 
 
-def _first_loss(material: Material, affines: Affines) -> float:
+def _first_loss(data: TaskData, affines: Affines) -> float:
     with torch.no_grad():
-        logits = forward(material.network, affines, material.images)
-        return float(functional.cross_entropy(logits, material.labels))
+        logits = forward(data.network, affines, data.images)
+        return float(functional.cross_entropy(logits, data.labels))
 
 
 def _spans(epochs: int, interval: int) -> list[int]:

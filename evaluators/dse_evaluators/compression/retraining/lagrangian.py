@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dse_evaluators.compression.retraining.descent import LearningRateSchedule, Steer
 from dse_evaluators.compression.retraining.magnitude import project_weights
-from dse_evaluators.compression.retraining.material import Material
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.sgd import LearningRateSchedule, Steer
+from dse_evaluators.compression.retraining.task_data import TaskData
 from dse_evaluators.compression.retraining.trained import (
     Trained,
-    course_of,
     frozen,
     held_at_zero,
     leaves,
-    lessons_of,
     loss_nat,
+    schedule_of,
     train_leaves,
+    training_batches_of,
 )
 from dse_evaluators.workloads.network import Affines, LayerWeights
 
@@ -38,7 +38,7 @@ def mu_schedule(start: float, multiplier: float, steps: int) -> list[float]:
     return [min(start * multiplier**step, MU_CAP) for step in range(steps)]
 
 
-def l_c(material: Material, knobs: Knobs) -> Trained:
+def l_c(data: TaskData, knobs: Knobs) -> Trained:
     """Alternate training steps, pulled towards pruned weights, with pruning; then fine-tune.
 
     The number of updates is that of the other methods for the same number of epochs. The first
@@ -49,26 +49,26 @@ def l_c(material: Material, knobs: Knobs) -> Trained:
         Carreira-Perpinan, Idelbayev, "Learning-Compression" Algorithms for Neural Net Pruning,
         2018; Joseph et al., 2020, and its code.
     """
-    affines = leaves(material.whole)
-    course = course_of(material, knobs)
-    finish = max(1, round(_FINISH_SHARE * course.updates))
-    taught = lessons_of(material, knobs)
+    affines = leaves(data.whole)
+    schedule = schedule_of(data, knobs)
+    finish = max(1, round(_FINISH_SHARE * schedule.updates))
+    batches = training_batches_of(data, knobs)
     pair = Pair([affine.weight for affine in affines], knobs.density)
-    best, least = _cut(affines, pair.cut), loss_nat(material, _cut(affines, pair.cut))
-    learning = _pieces(course.updates - finish, knobs.steps, knobs.rate)
+    best, least = _cut(affines, pair.cut), loss_nat(data, _cut(affines, pair.cut))
+    learning = _pieces(schedule.updates - finish, knobs.steps, knobs.rate)
     for mu, piece in zip(
         mu_schedule(knobs.mu_start, knobs.mu_multiplier, knobs.steps), learning, strict=True
     ):
-        train_leaves(material, affines, knobs, pair.pulled(mu), piece, taught)
+        train_leaves(data, affines, knobs, pair.pulled(mu), piece, batches)
         pair.compress(mu)
-        loss = loss_nat(material, _cut(affines, pair.cut))
+        loss = loss_nat(data, _cut(affines, pair.cut))
         if loss < least:
             best, least = _cut(affines, pair.cut), loss
     final = leaves(best)
     masks = [(affine.weight != 0).float() for affine in final]
     ending = LearningRateSchedule(updates=finish, start_rate=knobs.rate)
-    train_leaves(material, final, knobs, held_at_zero(final, masks), ending, taught)
-    return Trained.dense(frozen(final), material, knobs.epochs)
+    train_leaves(data, final, knobs, held_at_zero(final, masks), ending, batches)
+    return Trained.dense(frozen(final), data, knobs.epochs)
 
 
 class Pair:

@@ -14,19 +14,19 @@ from dse_evaluators.compression.operators import svd, tucker
 from dse_evaluators.compression.operators.dense import FP32
 from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record, Store
-from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.descent import Steer
-from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining import sgd
 from dse_evaluators.compression.retraining.operation_counts import whole_weights
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.sgd import Steer
+from dse_evaluators.compression.retraining.task_data import TaskData
 from dse_evaluators.compression.retraining.trained import (
     Trained,
-    course_of,
+    distillation_of,
     frozen,
     leaves,
-    lessons_of,
-    teaching_of,
+    schedule_of,
     train_leaves,
+    training_batches_of,
 )
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.network import Affines, LayerWeights, forward
@@ -48,30 +48,30 @@ def is_cut(place: int, layers: int) -> bool:
     return 0 < place < layers - 1
 
 
-def low_rank(material: Material, knobs: Knobs) -> Trained:
+def low_rank(data: TaskData, knobs: Knobs) -> Trained:
     """Reduce the ranks of the trained network's layers once, without retraining."""
-    return Trained.dense(frozen(_cut(material.whole, knobs)), material, 0)
+    return Trained.dense(frozen(_cut(data.whole, knobs)), data, 0)
 
 
-def train_with_distortion(material: Material, knobs: Knobs) -> Trained:
+def train_with_distortion(data: TaskData, knobs: Knobs) -> Trained:
     """Train all weights, and reduce the ranks every ``period`` updates and at the end.
 
     Source:
         Lee et al., DeepTwist: Learning Model Compression via Occasional Weight Distortion, 2018;
         on low rank: Lee et al., Learning Low-Rank Approximation for CNNs, 2019.
     """
-    affines = leaves(material.whole)
+    affines = leaves(data.whole)
 
     def settle(update: int) -> None:
         if (update + 1) % knobs.period == 0:
             for affine, low in zip(affines, _cut(affines, knobs), strict=True):
                 affine.weight.copy_(low.weight)
 
-    train_leaves(material, affines, knobs, Steer(settle=settle))
-    return Trained.dense(frozen(_cut(frozen(affines), knobs)), material, knobs.epochs)
+    train_leaves(data, affines, knobs, Steer(settle=settle))
+    return Trained.dense(frozen(_cut(frozen(affines), knobs)), data, knobs.epochs)
 
 
-def factors(material: Material, knobs: Knobs) -> Trained:
+def factors(data: TaskData, knobs: Knobs) -> Trained:
     """Factor the layers of the trained network, then train the factors.
 
     Source:
@@ -80,10 +80,10 @@ def factors(material: Material, knobs: Knobs) -> Trained:
         Mobile Applications, 2016 (Tucker-2); both retrain after factoring.
     """
     parts = [
-        _leaves(affine.weight, knobs) if is_cut(place, len(material.whole)) else None
-        for place, affine in enumerate(material.whole)
+        _leaves(affine.weight, knobs) if is_cut(place, len(data.whole)) else None
+        for place, affine in enumerate(data.whole)
     ]
-    own = leaves(material.whole)
+    own = leaves(data.whole)
 
     def whole() -> Affines:
         return tuple(
@@ -96,14 +96,14 @@ def factors(material: Material, knobs: Knobs) -> Trained:
     tensors = [affine.bias for affine in own]
     for part, affine in zip(parts, own, strict=True):
         tensors += [affine.weight] if part is None else part
-    descent.descend(
+    sgd.descend(
         tensors,
-        lambda images: forward(material.network, whole(), images),
-        course_of(material, knobs),
-        taught=lessons_of(material, knobs),
-        teaching=teaching_of(knobs),
+        lambda images: forward(data.network, whole(), images),
+        schedule_of(data, knobs),
+        batches=training_batches_of(data, knobs),
+        distillation=distillation_of(knobs),
     )
-    return Trained(affines=frozen(whole()), weights=_count_weights(material, knobs))
+    return Trained(affines=frozen(whole()), weights=_count_weights(data, knobs))
 
 
 def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
@@ -130,11 +130,11 @@ def _leaves(weight: Tensor, knobs: Knobs) -> list[Tensor]:
     return [torch.tensor(restore_tensor(part)).requires_grad_() for part in record.parts]
 
 
-def _count_weights(material: Material, knobs: Knobs) -> Floats:
+def _count_weights(data: TaskData, knobs: Knobs) -> Floats:
     """Return the number of weights multiplied per epoch and layer, (epochs, layers)."""
-    weights = whole_weights(material.layers)
-    for place, affine in enumerate(material.whole):
-        if is_cut(place, len(material.whole)):
+    weights = whole_weights(data.layers)
+    for place, affine in enumerate(data.whole):
+        if is_cut(place, len(data.whole)):
             weights[place] = factored_weights(affine.weight.shape, knobs.density, knobs.factoring)
     return np.tile(weights, (knobs.epochs, 1))
 

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from dse_evaluators.compression.operators import prune
-from dse_evaluators.compression.retraining.descent import Steer, updates_per_epoch
-from dse_evaluators.compression.retraining.material import Material
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.sgd import Steer, updates_per_epoch
+from dse_evaluators.compression.retraining.task_data import TaskData
 from dse_evaluators.compression.retraining.trained import (
     Trained,
-    course_of,
     frozen,
     held_at_zero,
     leaves,
+    schedule_of,
     train_leaves,
 )
 from dse_evaluators.workloads.network import Affines, LayerWeights
@@ -36,28 +36,28 @@ def cut(affines: Affines, density: float) -> Affines:
     )
 
 
-def magnitude(material: Material, knobs: Knobs) -> Trained:
+def magnitude(data: TaskData, knobs: Knobs) -> Trained:
     """Set the smallest weights of the trained network to zero once, without retraining."""
-    return Trained.dense(frozen(cut(material.whole, knobs.density)), material, 0)
+    return Trained.dense(frozen(cut(data.whole, knobs.density)), data, 0)
 
 
-def train_with_mask(material: Material, knobs: Knobs) -> Trained:
+def train_with_mask(data: TaskData, knobs: Knobs) -> Trained:
     """Prune the smallest weights once, then train with the pruned weights held at zero.
 
     Source:
         Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015.
     """
-    affines = leaves(cut(material.whole, knobs.density))
+    affines = leaves(cut(data.whole, knobs.density))
     masks = [(affine.weight != 0).float() for affine in affines]
-    train_leaves(material, affines, knobs, held_at_zero(affines, masks))
-    return Trained.dense(frozen(affines), material, knobs.epochs)
+    train_leaves(data, affines, knobs, held_at_zero(affines, masks))
+    return Trained.dense(frozen(affines), data, knobs.epochs)
 
 
-def gradual(material: Material, knobs: Knobs) -> Trained:
+def gradual(data: TaskData, knobs: Knobs) -> Trained:
     """Prune gradually by a cubic schedule over the first epochs, then train the kept weights."""
-    affines = leaves(material.whole)
-    epoch = updates_per_epoch(len(material.labels))
-    cutting = _CUTTING_SHARE * course_of(material, knobs).updates
+    affines = leaves(data.whole)
+    epoch = updates_per_epoch(len(data.labels))
+    cutting = _CUTTING_SHARE * schedule_of(data, knobs).updates
     masks = [torch.ones_like(affine.weight) for affine in affines]
 
     def settle(update: int) -> None:
@@ -68,8 +68,8 @@ def gradual(material: Material, knobs: Knobs) -> Trained:
         for affine, mask in zip(affines, masks, strict=True):
             affine.weight.mul_(mask)
 
-    train_leaves(material, affines, knobs, Steer(settle=settle))
-    return Trained.dense(frozen(affines), material, knobs.epochs)
+    train_leaves(data, affines, knobs, Steer(settle=settle))
+    return Trained.dense(frozen(affines), data, knobs.epochs)
 
 
 def cubic_density(density: float, progress: float) -> float:

@@ -34,12 +34,13 @@ def training_flop(
     layers: Sequence[Layer],
     images: int,
     *,
-    taught: bool = False,
+    has_teacher: bool = False,
 ) -> float:
     """Return the operations of a training, over all epochs of ``images`` images each.
 
     Forward, gradient of the weights and gradient of the inputs cost the same; the first layer has
-    no gradient of its inputs. ``taught`` adds a forward pass of the uncompressed teacher network.
+    no gradient of its inputs. ``has_teacher`` adds a forward pass of the uncompressed teacher
+    network.
 
     Source:
         The derivatives of y = W x: W' g costs what W x does, and so does the outer product g x';
@@ -48,6 +49,6 @@ def training_flop(
     inputs = weights.copy()
     inputs[:, 0] = 0
     each = 2 * forward_flop(weights, layers) + forward_flop(inputs, layers)
-    if taught:
+    if has_teacher:
         each = each + forward_flop(whole_weights(layers), layers)
     return float(images * each.sum())

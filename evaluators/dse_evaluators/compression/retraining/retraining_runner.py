@@ -12,30 +12,30 @@ import torch
 
 from dse.core.values import Floats
 from dse.errors import EvaluationError
-from dse_evaluators.compression.retraining.descent import BATCH, updates_per_epoch
 from dse_evaluators.compression.retraining.diagonal_lasso import diagonal_lasso
 from dse_evaluators.compression.retraining.group_lasso import group_lasso
 from dse_evaluators.compression.retraining.lagrangian import l_c
 from dse_evaluators.compression.retraining.low_rank import factors, low_rank, train_with_distortion
 from dse_evaluators.compression.retraining.magnitude import gradual, magnitude, train_with_mask
-from dse_evaluators.compression.retraining.material import (
-    COPIES,
-    Lot,
-    Material,
-    as_affines,
-    material,
-    shapes_of,
-)
 from dse_evaluators.compression.retraining.operation_counts import forward_flop, training_flop
 from dse_evaluators.compression.retraining.retrained_networks import TAIL, Circumstances
 from dse_evaluators.compression.retraining.retraining_knobs import METHODS as READS
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.sgd import BATCH, updates_per_epoch
 from dse_evaluators.compression.retraining.storing import count_weights, read_network, store_network
+from dse_evaluators.compression.retraining.task_data import (
+    COPIES,
+    LabelledImages,
+    TaskData,
+    as_affines,
+    load_task_data,
+    shapes_of,
+)
 from dse_evaluators.compression.retraining.trained import (
     Method,
     Trained,
+    distillation_of,
     frozen,
-    teaching_of,
     tensors_of,
 )
 from dse_evaluators.formats.arrays import Single
@@ -53,8 +53,8 @@ VERSION = 1
 _COUNTS = "weights_by_epoch"
 
 
-def _left_alone(material: Material, knobs: Knobs) -> Trained:  # noqa: ARG001 - method signature
-    return Trained.dense(frozen(material.whole), material, 0)
+def _left_alone(data: TaskData, knobs: Knobs) -> Trained:  # noqa: ARG001 - method signature
+    return Trained.dense(frozen(data.whole), data, 0)
 
 
 METHODS: Mapping[str, Method] = {
@@ -73,17 +73,19 @@ METHODS: Mapping[str, Method] = {
 
 def measure_network(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, float]:
     """Compress and retrain a network; return its quality, stored size [B] and operations."""
-    given = material(circumstances, knobs.seed)
+    given = load_task_data(circumstances, knobs.seed)
     result = train_network(circumstances, knobs)
     record = store_network(result, given.layers, knobs)
     ours, whole, labels = _compare(given, read_network(record, given.layers), split)
     shown = updates_per_epoch(len(given.labels)) * BATCH
-    taught = teaching_of(knobs).has_teacher
+    has_teacher = distillation_of(knobs).has_teacher
     return {
         **_quality(ours, whole, labels),
         "size": record.cost.total / 8,
         "inference_flops": float(forward_flop(np.array(count_weights(record)), given.layers)),
-        "training_flops": training_flop(result.weights, given.layers, shown, taught=taught),
+        "training_flops": training_flop(
+            result.weights, given.layers, shown, has_teacher=has_teacher
+        ),
     }
 
 
@@ -92,7 +94,7 @@ def resample_network(circumstances: Circumstances, knobs: Knobs, split: Split) -
 
     Copies of an image with different noise are drawn together.
     """
-    given = material(circumstances, knobs.seed)
+    given = load_task_data(circumstances, knobs.seed)
     record = store_network(train_network(circumstances, knobs), given.layers, knobs)
     tables = _compare(given, read_network(record, given.layers), split)
     each = COPIES if circumstances.noise else 1
@@ -103,15 +105,16 @@ def resample_network(circumstances: Circumstances, knobs: Knobs, split: Split) -
 
 
 def _compare(
-    given: Material, small: Affines, split: Split
+    given: TaskData, small: Affines, split: Split
 ) -> tuple[Single, Single, judging.Labels]:
     """Return the logits of a network and of the uncompressed one, and the labels of a split."""
-    lot: Lot = getattr(given, split)
+    examples: LabelledImages = getattr(given, split)
     with deterministic(), torch.inference_mode():
         ours, whole = (
-            forward(given.network, affines, lot.images).numpy() for affines in (small, given.whole)
+            forward(given.network, affines, examples.images).numpy()
+            for affines in (small, given.whole)
         )
-    return ours, whole, lot.labels.numpy()
+    return ours, whole, examples.labels.numpy()
 
 
 def _quality(ours: judging.Table, whole: judging.Table, labels: judging.Labels) -> dict[str, float]:
@@ -142,7 +145,7 @@ def train_network(circumstances: Circumstances, knobs: Knobs) -> Trained:
 
 @lru_cache(maxsize=8)
 def _train_or_load(circumstances: Circumstances, knobs: Knobs) -> Trained:
-    given = material(circumstances, knobs.seed)
+    given = load_task_data(circumstances, knobs.seed)
     if "epochs" not in READS[knobs.method]:
         return _run_method(given, knobs)
     shapes = {**shapes_of(given.layers), _COUNTS: (knobs.epochs, len(given.layers))}
@@ -153,7 +156,7 @@ def _train_or_load(circumstances: Circumstances, knobs: Knobs) -> Trained:
     return Trained(affines=as_affines(given.layers, arrays), weights=counts)
 
 
-def _run_method(given: Material, knobs: Knobs) -> Trained:
+def _run_method(given: TaskData, knobs: Knobs) -> Trained:
     with deterministic():
         result = METHODS[knobs.method](given, knobs)
     tensors = tensors_of(result.affines)
@@ -164,12 +167,12 @@ def _run_method(given: Material, knobs: Knobs) -> Trained:
     return result
 
 
-def _pack_arrays(given: Material, result: Trained) -> Arrays:
+def _pack_arrays(given: TaskData, result: Trained) -> Arrays:
     """Return weights and weight counts as float32 arrays by name; counts to 2^24 are exact."""
     counts = result.weights.astype(np.float32)
     return {**as_arrays(given.layers, result.affines), _COUNTS: counts}
 
 
-def _name(given: Material, knobs: Knobs) -> str:
+def _name(given: TaskData, knobs: Knobs) -> str:
     recipe = hashlib.sha256(f"{VERSION} {given.name} {knobs}".encode())
     return f"retrained-{knobs.method}-{recipe.hexdigest()[:16]}"

@@ -13,8 +13,8 @@ from dse_evaluators.compression.operators.dense import FP32, Dense
 from dse_evaluators.compression.operators.record import Layers, Record, Store
 from dse_evaluators.compression.operators.sparse import SparseStore
 from dse_evaluators.compression.retraining.low_rank import factor_weights, is_cut
-from dse_evaluators.compression.retraining.material import as_affines
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
+from dse_evaluators.compression.retraining.task_data import as_affines
 from dse_evaluators.compression.retraining.trained import Trained
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.image_training import as_arrays

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from dse.core.values import Floats
-from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.descent import LearningRateSchedule, Lesson, Steer
-from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining import sgd
+from dse_evaluators.compression.retraining.distillation import DistillationLoss
 from dse_evaluators.compression.retraining.operation_counts import whole_weights
 from dse_evaluators.compression.retraining.retraining_knobs import Knobs
-from dse_evaluators.compression.retraining.teaching import Teaching
+from dse_evaluators.compression.retraining.sgd import LearningRateSchedule, Steer, TrainingBatch
+from dse_evaluators.compression.retraining.task_data import TaskData
 from dse_evaluators.workloads.network import Affines, LayerWeights, forward
 
 
@@ -30,30 +30,30 @@ class Trained:
     weights: Floats
 
     @staticmethod
-    def dense(affines: Affines, material: Material, epochs: int) -> Trained:
+    def dense(affines: Affines, data: TaskData, epochs: int) -> Trained:
         """Return the result of a training that multiplied all weights, including zeros."""
-        weights = np.tile(whole_weights(material.layers), (epochs, 1))
+        weights = np.tile(whole_weights(data.layers), (epochs, 1))
         return Trained(affines=affines, weights=weights)
 
 
-Method = Callable[[Material, Knobs], Trained]
+Method = Callable[[TaskData, Knobs], Trained]
 
 
-def course_of(material: Material, knobs: Knobs) -> LearningRateSchedule:
+def schedule_of(data: TaskData, knobs: Knobs) -> LearningRateSchedule:
     """Return the schedule of a training's updates, with a learning rate that falls to zero."""
-    updates = knobs.epochs * descent.updates_per_epoch(len(material.labels))
+    updates = knobs.epochs * sgd.updates_per_epoch(len(data.labels))
     return LearningRateSchedule(updates=updates, start_rate=knobs.rate)
 
 
-def teaching_of(knobs: Knobs) -> Teaching:
+def distillation_of(knobs: Knobs) -> DistillationLoss:
     """Return the training loss, whose terms the settings weight."""
-    return Teaching(alpha=knobs.alpha, beta=knobs.beta, temperature=knobs.temperature)
+    return DistillationLoss(alpha=knobs.alpha, beta=knobs.beta, temperature=knobs.temperature)
 
 
-def lessons_of(material: Material, knobs: Knobs) -> Iterator[Lesson]:
+def training_batches_of(data: TaskData, knobs: Knobs) -> Iterator[TrainingBatch]:
     """Return the training batches, with the original network as teacher if the loss needs one."""
-    teacher = material.logits if teaching_of(knobs).has_teacher else None
-    return descent.lessons(material.images, material.labels, material.seen, teacher, knobs.seed)
+    teacher = data.logits if distillation_of(knobs).has_teacher else None
+    return sgd.training_batches(data.images, data.labels, data.seen, teacher, knobs.seed)
 
 
 def leaves(affines: Affines) -> Affines:
@@ -81,20 +81,20 @@ def tensors_of(affines: Affines) -> list[Tensor]:
 
 
 def train_leaves(
-    material: Material,
+    data: TaskData,
     affines: Affines,
     knobs: Knobs,
     steer: Steer,
-    course: LearningRateSchedule | None = None,
-    taught: Iterator[Lesson] | None = None,
+    schedule: LearningRateSchedule | None = None,
+    batches: Iterator[TrainingBatch] | None = None,
 ) -> None:
     """Train given weights and biases in place, by the settings' loss, data and schedule."""
-    descent.descend(
+    sgd.descend(
         tensors_of(affines),
-        lambda images: forward(material.network, affines, images),
-        course or course_of(material, knobs),
-        taught=taught or lessons_of(material, knobs),
-        teaching=teaching_of(knobs),
+        lambda images: forward(data.network, affines, images),
+        schedule or schedule_of(data, knobs),
+        batches=batches or training_batches_of(data, knobs),
+        distillation=distillation_of(knobs),
         steer=steer,
     )
 
@@ -109,11 +109,11 @@ def held_at_zero(affines: Affines, masks: list[Tensor]) -> Steer:
     return Steer(settle=settle)
 
 
-def loss_nat(material: Material, affines: Affines) -> float:
+def loss_nat(data: TaskData, affines: Affines) -> float:
     """Return a network's mean cross-entropy on the search images, in nats.
 
     It is used to compare steps of one training.
     """
     with torch.no_grad():
-        logits = forward(material.network, affines, material.search.images)
-        return float(torch.nn.functional.cross_entropy(logits, material.search.labels))
+        logits = forward(data.network, affines, data.search.images)
+        return float(torch.nn.functional.cross_entropy(logits, data.search.labels))

@@ -103,7 +103,7 @@ class _MemoryNetwork(nn.Module):
 
 
 class _Speech(nn.Module):
-    """Dense layers on windows of sound, a recurrent layer in both directions, letters."""
+    """Speech recogniser: dense layers on sound windows, a bidirectional RNN, letters as output."""
 
     def __init__(self) -> None:
         super().__init__()

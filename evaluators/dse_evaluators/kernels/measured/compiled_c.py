@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dse.core.metric import Failure
 from dse.errors import EvaluationError
-from dse.system.process_guard import Warden
+from dse.system.process_guard import Watchdog
 from dse_evaluators.generic.build_step import FOLDER, BuildStep
 from dse_evaluators.generic.process import Program
 
@@ -65,8 +65,8 @@ def _load(source: Path, definitions: tuple[tuple[str, str], ...]) -> ctypes.CDLL
         sources=("*.c", "*.h"),
         timeout_s=_TIMEOUT_S,
     )
-    with Warden() as warden:
-        folder = step.build({}, warden)
+    with Watchdog() as watchdog:
+        folder = step.build({}, watchdog)
     if isinstance(folder, Failure):
         raise EvaluationError(folder.reason)
     return ctypes.CDLL(str(folder / "kernel.so"))

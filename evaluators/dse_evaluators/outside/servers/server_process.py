@@ -15,8 +15,8 @@ from typing import IO
 import psutil
 
 from dse.core.metric import Failure
-from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
-from dse.system.process_guard import Warden, start_program
+from dse.evaluation.process_exit import describe_death, kind_of_death
+from dse.system.process_guard import Watchdog, count_memory_kills, start_program
 from dse_evaluators.generic.process import Program, Tail
 from dse_evaluators.outside.servers.streaming_client import Endpoint
 
@@ -50,10 +50,10 @@ class ServerProcess:
         self._owner = os.getpid()
         self._memory_kills = count_memory_kills()
         stack = ExitStack()
-        warden = stack.enter_context(Warden())
+        watchdog = stack.enter_context(Watchdog())
         try:
             guarded = start_program(
-                program.run, warden, stdin=subprocess.DEVNULL, cwd=program.cwd, env=program.env
+                program.run, watchdog, stdin=subprocess.DEVNULL, cwd=program.cwd, env=program.env
             )
         except OSError as error:
             stack.close()

@@ -384,7 +384,7 @@ def _size(key: object, value: object) -> str:
 
 
 def _counted(flags: Iterable[bool]) -> Iterator[tuple[bool, int]]:
-    """Yield each flag with the number of true ones up to it."""
+    """Yield each flag with the number of true flags so far, itself included."""
     count = 0
     for one in flags:
         count += one

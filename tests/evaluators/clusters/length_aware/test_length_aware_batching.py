@@ -13,7 +13,7 @@ from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.length_aware.length_aware_batching import LengthAwareBatching
-from dse_evaluators.clusters.length_aware.pace import DecodingTimeModel, Home
+from dse_evaluators.clusters.length_aware.pace import DecodingTimeModel, ServedModel
 from dse_evaluators.clusters.length_aware.reserved_batching import (
     Batching,
     Rules,
@@ -51,7 +51,7 @@ def told(design, **options):
 
 
 def home(model, devices=1, cache_bits=16.0):
-    return Home(
+    return ServedModel(
         model=TRANSFORMERS[model],
         device=device_of("a100-sxm-80gb"),
         devices=devices,

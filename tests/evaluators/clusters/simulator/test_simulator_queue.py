@@ -29,7 +29,7 @@ def waits_s(*, rows, requests):
     load = np.repeat(LOADS, rows)
     gaps = np.random.default_rng(1).exponential(SERVICE_S, size=(len(load), requests))
     gaps = gaps / load[:, None]
-    whole = {"policy": 0, "budget": 8, "seats": 1, "blocks": 8, "block": 16, "clients": 0}
+    whole = {"policy": 0, "budget": 8, "slots": 1, "blocks": 8, "block": 16, "clients": 0}
     plan = SimulatorPlan(**{name: np.full(len(load), value) for name, value in whole.items()})
     ones = np.ones(gaps.shape, dtype=np.int64)
     queue = Queue(arrival=np.cumsum(gaps, axis=1), prompt=ones, answer=ones)

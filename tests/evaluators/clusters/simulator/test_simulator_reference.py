@@ -121,9 +121,9 @@ class Reference:
             return found
         while not evicted and self.waiting and room > 0:
             text = self.waiting[0]
-            seats = self.design["seats"] - len(self.running) - len(self.reading)
+            slots = self.design["slots"] - len(self.running) - len(self.reading)
             fits = self.held(1) + self.blocks(text.need) <= self.design["blocks"]
-            fits &= text.arrival <= self.now and seats > 0
+            fits &= text.arrival <= self.now and slots > 0
             if not fits or (not chunked and text.need > room):
                 break
             self.waiting.pop(0)
@@ -146,7 +146,7 @@ def simulated(designs, requests):
         policy=np.array([POLICIES.index(one["policy"]) for one in designs]),
         **{
             name: np.array([one[name] for one in designs])
-            for name in ("budget", "seats", "blocks", "block", "clients")
+            for name in ("budget", "slots", "blocks", "block", "clients")
         },
     )
     queue = Queue(arrival=arrival.astype(float), prompt=prompt, answer=answer)
@@ -164,12 +164,12 @@ def cases(draw):
     requests = [(at, *size) for at, size in zip(arrivals, sizes, strict=True)]
     longest = max(prompt + answer for prompt, answer in sizes)
     policy = draw(st.sampled_from(POLICIES))
-    seats = draw(st.integers(1, 8))
-    least = seats if policy == "chunked" else longest
+    slots = draw(st.integers(1, 8))
+    least = slots if policy == "chunked" else longest
     block = draw(st.sampled_from([1, 4, 16]))
     design = {
         "policy": policy,
-        "seats": seats,
+        "slots": slots,
         "budget": least + draw(st.integers(0, 300)),
         "block": block,
         "blocks": -(-longest // block) + draw(st.sampled_from([0, 3, 40, 4000])),
@@ -220,8 +220,8 @@ def test_the_slowest_pace_is_that_of_the_tokens_one_by_one(case):
 
 def test_a_row_does_not_look_at_the_others():
     requests = [(0.01 * k, 50 + 37 * k % 200, 5 + 11 * k % 30) for k in range(20)]
-    usual = {"budget": 400, "seats": 6, "blocks": 40, "block": 16, "clients": 0}
-    designs = [{**usual, "policy": name, "seats": seats} for name in POLICIES for seats in (2, 6)]
+    usual = {"budget": 400, "slots": 6, "blocks": 40, "block": 16, "clients": 0}
+    designs = [{**usual, "policy": name, "slots": slots} for name in POLICIES for slots in (2, 6)]
     together, _ = simulated(designs, requests)
     alone = [simulated([one], requests)[0] for one in designs]
     assert (together.finish == np.concatenate([one.finish for one in alone])).all()
@@ -229,7 +229,7 @@ def test_a_row_does_not_look_at_the_others():
 
 
 def test_a_text_alone_takes_one_iteration_for_each_token():
-    design = {"budget": 64, "seats": 4, "blocks": 99, "block": 16, "clients": 0}
+    design = {"budget": 64, "slots": 4, "blocks": 99, "block": 16, "clients": 0}
     state, _ = simulated([{**design, "policy": "chunked"}], [(1.5, 64, 3)])
     read_s = BASE_S + TOKEN_S * 64 + SQUARE_S * 64**2
     written_s = math.fsum(BASE_S + TOKEN_S + CONTEXT_S * kept for kept in (65, 66))

@@ -16,7 +16,7 @@ from dse_evaluators.compression.retraining.group_lasso import (
     shrunk,
     widen_network,
 )
-from dse_evaluators.compression.retraining.material import start
+from dse_evaluators.compression.retraining.task_data import start
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import LayerWeights, forward, stages
 

@@ -9,7 +9,6 @@ import torch
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
 from dse_evaluators.compression.operators.record import Record
-from dse_evaluators.compression.retraining.material import material
 from dse_evaluators.compression.retraining.operation_counts import training_flop
 from dse_evaluators.compression.retraining.retrained_networks import DIGITS_MLP, Circumstances
 from dse_evaluators.compression.retraining.retraining import Retraining
@@ -17,6 +16,7 @@ from dse_evaluators.compression.retraining.retraining_knobs import METHODS, Knob
 from dse_evaluators.compression.retraining.retraining_runner import METHODS as MAKERS
 from dse_evaluators.compression.retraining.retraining_runner import train_network
 from dse_evaluators.compression.retraining.storing import read_network, store_network
+from dse_evaluators.compression.retraining.task_data import load_task_data
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import forward
 from dse_evaluators.workloads.torch_scope import deterministic
@@ -53,7 +53,7 @@ def test_every_method_that_is_offered_can_be_run():
 @ROWS
 def test_the_network_that_was_written_to_so_many_bytes_says_the_same_when_read(method):
     knobs = knobs_of({"method": method, **SHORT[method]}, {})
-    given = material(Circumstances(model="digits-mlp"), 0)
+    given = load_task_data(Circumstances(model="digits-mlp"), 0)
     record = store_network(
         train_network(Circumstances(model="digits-mlp"), knobs), given.layers, knobs
     )
@@ -70,7 +70,7 @@ def test_the_network_that_was_written_to_so_many_bytes_says_the_same_when_read(m
 @ROWS
 def test_trained_twice_it_is_the_same_to_the_last_bit(method):
     knobs = knobs_of({"method": method, **SHORT[method]}, {})
-    given = material(Circumstances(model="digits-mlp"), 0)
+    given = load_task_data(Circumstances(model="digits-mlp"), 0)
     with deterministic():
         first, second = (MAKERS[method](given, knobs) for _ in range(2))
     pairs = zip(tensors(first.affines), tensors(second.affines), strict=True)
@@ -107,7 +107,7 @@ def test_training_costs_three_passes_but_for_the_gradient_of_the_first_inputs():
 def test_a_teacher_costs_one_more_pass():
     weights = np.array([[19200.0, 30000.0, 1000.0]])
     alone = training_flop(weights, DIGITS_MLP, 10)
-    assert training_flop(weights, DIGITS_MLP, 10, taught=True) == alone + 10 * 2 * 50200
+    assert training_flop(weights, DIGITS_MLP, 10, has_teacher=True) == alone + 10 * 2 * 50200
 
 
 def test_half_as_many_bits_for_the_weights_that_stay_take_fewer_bytes():
@@ -208,16 +208,18 @@ def test_a_loss_of_more_than_one_is_refused():
 
 @pytest.mark.slow
 def test_the_cnn_is_the_one_that_everyone_compresses():
-    shared = material(Circumstances(), 0)
+    shared = load_task_data(Circumstances(), 0)
     assert shared.layers == DIGITS_CNN
-    assert shared is not material(Circumstances(), 1)
-    pairs = zip(tensors(shared.whole), tensors(material(Circumstances(), 1).whole), strict=True)
+    assert shared is not load_task_data(Circumstances(), 1)
+    pairs = zip(
+        tensors(shared.whole), tensors(load_task_data(Circumstances(), 1).whole), strict=True
+    )
     assert all(torch.equal(one, other) for one, other in pairs)
 
 
 @pytest.mark.slow
 def test_of_the_tail_only_its_share_is_learnt_from():
-    thin = material(Circumstances(model="digits-mlp", tail_keep=0.2), 0)
+    thin = load_task_data(Circumstances(model="digits-mlp", tail_keep=0.2), 0)
     counts = torch.bincount(thin.labels)
     assert (counts[5:] < 0.25 * counts[:5].min()).all()
 

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dse_evaluators.compression.retraining.teaching import Teaching
+from dse_evaluators.compression.retraining.distillation import DistillationLoss
 
 MOMENTUM = 0.9
 BATCH = 32
 
 
-class Lesson(NamedTuple):
+class TrainingBatch(NamedTuple):
     """Training batch: images, their labels, and the logits of the uncompressed teacher network."""
 
     images: Tensor  # (n, 1, height, width)
     labels: Tensor  # (n,)
-    taught: Tensor | None  # (n, classes)
+    teacher_logits: Tensor | None  # (n, classes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +70,13 @@ class Augmented:
         return images
 
 
-def lessons(
+def training_batches(
     images: Tensor,
     labels: Tensor,
     seen: Augmented,
     teacher: Callable[[Tensor], Tensor] | None,
     seed: int,
-) -> Iterator[Lesson]:
+) -> Iterator[TrainingBatch]:
     """Yield augmented batches endlessly, shuffled in each epoch, without incomplete batches."""
     chance = torch.Generator().manual_seed(seed)
     updates = updates_per_epoch(len(labels))
@@ -85,8 +85,8 @@ def lessons(
         for rows in order[: updates * BATCH].reshape(updates, BATCH):
             shown = seen(images[rows], chance)
             with torch.no_grad():
-                taught = teacher(shown) if teacher else None
-            yield Lesson(shown, labels[rows], taught)
+                teacher_logits = teacher(shown) if teacher else None
+            yield TrainingBatch(shown, labels[rows], teacher_logits)
 
 
 def updates_per_epoch(images: int) -> int:
@@ -97,10 +97,10 @@ def updates_per_epoch(images: int) -> int:
 def descend(
     tensors: Sequence[Tensor],
     logits: Callable[[Tensor], Tensor],
-    course: LearningRateSchedule,
+    schedule: LearningRateSchedule,
     *,
-    taught: Iterator[Lesson],
-    teaching: Teaching,
+    batches: Iterator[TrainingBatch],
+    distillation: DistillationLoss,
     steer: Steer = FREE,
 ) -> None:
     """Minimize the training loss over tensors, the weights of ``logits``, by SGD with momentum.
@@ -108,12 +108,12 @@ def descend(
     Source:
         Polyak, Some Methods of Speeding up the Convergence of Iteration Methods, 1964 (momentum).
     """
-    optimizer = torch.optim.SGD(tensors, lr=course.start_rate, momentum=MOMENTUM)
-    for update in range(course.updates):
-        lesson = next(taught)
-        optimizer.param_groups[0]["lr"] = course.rate(update)
+    optimizer = torch.optim.SGD(tensors, lr=schedule.start_rate, momentum=MOMENTUM)
+    for update in range(schedule.updates):
+        batch = next(batches)
+        optimizer.param_groups[0]["lr"] = schedule.rate(update)
         optimizer.zero_grad()
-        loss = teaching.loss(logits(lesson.images), lesson.labels, lesson.taught)
+        loss = distillation.loss(logits(batch.images), batch.labels, batch.teacher_logits)
         loss.backward()  # type: ignore[no-untyped-call]
         steer.pull(update)
         optimizer.step()

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dse_evaluators.compression.retraining import descent
-from dse_evaluators.compression.retraining.descent import Augmented, LearningRateSchedule
+from dse_evaluators.compression.retraining import sgd
+from dse_evaluators.compression.retraining.distillation import DistillationLoss
 from dse_evaluators.compression.retraining.retrained_networks import MODELS, TAIL, Circumstances
-from dse_evaluators.compression.retraining.teaching import Teaching
+from dse_evaluators.compression.retraining.sgd import Augmented, LearningRateSchedule
 from dse_evaluators.workloads import digits_cnn, mnist_cnn
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.image_training import as_arrays
@@ -86,7 +86,7 @@ _PICTURES: Mapping[str, Callable[[], Pictures]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class TaskData:
     """Trained network and data for a retraining method; ``name`` identifies both in the cache."""
 
     name: str
@@ -95,8 +95,8 @@ class Material:
     whole: Affines
     images: Tensor  # (n, 1, height, width), for training
     labels: Tensor  # (n,)
-    search: Lot
-    test: Lot
+    search: LabelledImages
+    test: LabelledImages
     seen: Augmented
 
     def logits(self, images: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lot:
+class LabelledImages:
     """Images of one split for evaluation, with their labels."""
 
     images: Tensor
@@ -113,7 +113,7 @@ class Lot:
 
 
 @lru_cache(maxsize=16)
-def material(circumstances: Circumstances, seed: int) -> Material:
+def load_task_data(circumstances: Circumstances, seed: int) -> TaskData:
     """Return the uncompressed network with its data; the network is trained if not cached.
 
     With the default conditions, the network that the workload provides, if any, is used for every
@@ -131,15 +131,15 @@ def material(circumstances: Circumstances, seed: int) -> Material:
         whole = pictures.shared()
     else:
         whole = _whole(name, model.layers, train, seen, seed)
-    return Material(
+    return TaskData(
         name=_further(name, whole),
         layers=model.layers,
         network=stages(model.layers),
         whole=whole,
         images=torch.tensor(train.images),
         labels=torch.tensor(train.labels),
-        search=_lot(pictures.search, circumstances.noise, seed=1),
-        test=_lot(pictures.test, circumstances.noise, seed=2),
+        search=_labelled_images(pictures.search, circumstances.noise, seed=1),
+        test=_labelled_images(pictures.test, circumstances.noise, seed=2),
         seen=seen,
     )
 
@@ -200,14 +200,14 @@ def _train_network(
     ]
     images, labels = torch.tensor(train.images), torch.tensor(train.labels)
     network = stages(layers)
-    descent.descend(
+    sgd.descend(
         tensors,
         lambda shown: forward(network, affines, shown),
         LearningRateSchedule(
-            updates=_EPOCHS * descent.updates_per_epoch(len(labels)), start_rate=_RATE
+            updates=_EPOCHS * sgd.updates_per_epoch(len(labels)), start_rate=_RATE
         ),
-        taught=descent.lessons(images, labels, seen, None, seed),
-        teaching=Teaching(),
+        batches=sgd.training_batches(images, labels, seen, None, seed),
+        distillation=DistillationLoss(),
     )
     return tuple(LayerWeights(affine.weight.detach(), affine.bias.detach()) for affine in affines)
 
@@ -224,14 +224,14 @@ def _thin_tail(train: ImageDataset, keep: float, seed: int) -> ImageDataset:
     return train.at(np.sort(np.concatenate(rows)))
 
 
-def _lot(examples: ImageDataset, noise: float, *, seed: int) -> Lot:
+def _labelled_images(examples: ImageDataset, noise: float, *, seed: int) -> LabelledImages:
     images, labels = torch.tensor(examples.images), torch.tensor(examples.labels)
     if not noise:
-        return Lot(images=images, labels=labels)
+        return LabelledImages(images=images, labels=labels)
     chance = torch.Generator().manual_seed(seed)
     images = images.repeat(COPIES, 1, 1, 1)
     noisy = images + noise * torch.randn(images.shape, generator=chance)
-    return Lot(images=noisy, labels=labels.repeat(COPIES))
+    return LabelledImages(images=noisy, labels=labels.repeat(COPIES))
 
 
 def _name(circumstances: Circumstances, train: ImageDataset, seed: int) -> str:

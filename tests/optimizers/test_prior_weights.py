@@ -1,4 +1,4 @@
-"""How far a prior is believed, and what it guesses."""
+"""Weight of a prior model, and its predictions."""
 
 import numpy as np
 import pytest
@@ -9,18 +9,18 @@ from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.testing.problems import tiny_codesign, zdt1
 
 
-def test_before_anything_is_measured_a_prior_is_half_believed():
+def test_a_prior_has_half_weight_before_any_measurement():
     assert weight(np.array([]), np.array([])) == 0.5
 
 
-def test_belief_grows_with_what_agrees_and_is_lost_with_what_does_not():
+def test_the_weight_of_a_prior_rises_with_agreement_and_falls_with_disagreement():
     own = np.arange(20.0)
     assert weight(own**3, own) == pytest.approx((190 + 5) / 200)
     assert weight(-own, own) == 0.0
     assert weight(own[:3] * 2, own[:3]) < weight(own[:9] * 2, own[:9])
 
 
-def test_noise_is_not_believed():
+def test_a_prior_of_noise_has_little_weight():
     rng = np.random.default_rng(0)
     assert weight(rng.random(60), rng.random(60)) < 0.15
 

@@ -1,8 +1,8 @@
-"""Measured parts of designs: their parameters, their merging with free parts, and candidates.
+"""Measured settings of designs: their parameters, their merging with free settings, and candidates.
 
-A design's measured part is its combination of values of the parameters that measurements read; its
-free part holds all others. All measured parts are candidates for measurement if they can be listed,
-else a sample is.
+A design's measured setting is its combination of values of the parameters that measurements read;
+its free setting holds all others. All measured settings are candidates for measurement if they can
+be listed, else a sample is.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from dse.core.variation import cross_parents, mutate_designs
 from dse.optimizers.support.level_coverage import LevelCoverage
 
 LISTED = 4_096
-"""Most measured parts that are all valued at each suggestion; of more, a sample is."""
+"""Most measured settings that are all valued at each suggestion; of more, a sample is."""
 
 DRAWN = 1_024
-"""Measured parts that are drawn at random if there are too many to list."""
+"""Measured settings that are drawn at random if there are too many to list."""
 
 BRED = 512
 """Offspring of each kind that are added to them."""
 
 _RARE = 256
-"""Candidate parts with rare levels, at the full number of draws."""
+"""Candidate settings with rare levels, at the full number of draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class MeasuredSplit:
     problem: Problem
 
     @cached_property
-    def part(self) -> frozenset[str]:
+    def measured_parameters(self) -> frozenset[str]:
         """Names of the parameters that measurements read: the measured parameters.
 
         An objective or a limit that combines a measured metric with others is learnt as a single
@@ -61,7 +61,7 @@ class MeasuredSplit:
     @cached_property
     def free(self) -> frozenset[str]:
         """Names of the free parameters, which no measurement reads."""
-        return frozenset(self.problem.space.by_name) - self.part
+        return frozenset(self.problem.space.by_name) - self.measured_parameters
 
     @cached_property
     def known(self) -> tuple[int, ...]:
@@ -118,19 +118,19 @@ class MeasuredSplit:
         return reads & frozenset(self.problem.space.by_name)
 
 
-class MeasuredParts:
+class MeasuredSettings:
     """Candidate settings of the measured parameters, which are those that measurements read.
 
     Each setting (combination of values) is represented by one design that has it.
     """
 
     def __init__(
-        self, problem: Problem, roles: MeasuredSplit, coverage: LevelCoverage | None = None
+        self, problem: Problem, split: MeasuredSplit, coverage: LevelCoverage | None = None
     ) -> None:
         self._problem = problem
         self._coverage = coverage
-        self._names = sorted(roles.part)
-        self._part = roles.part
+        self._names = sorted(split.measured_parameters)
+        self._measured_parameters = split.measured_parameters
         self._list = self._list_designs()
 
     @property
@@ -235,12 +235,16 @@ class MeasuredParts:
                 else space.batch([])
             )
         legal = space.legal
-        if any(real.name in self._part for real in legal.reals) or legal.mixed:
+        if any(real.name in self._measured_parameters for real in legal.reals) or legal.mixed:
             return None
         choices: list[np.ndarray] = []
         total = 1
         for component in legal.components:
-            own = [place for place, name in enumerate(component.names) if name in self._part]
+            own = [
+                place
+                for place, name in enumerate(component.names)
+                if name in self._measured_parameters
+            ]
             rows = component.rows
             if rows is None and own:
                 return None
@@ -262,29 +266,31 @@ class MeasuredParts:
         return legal.assemble(codes[::-1], np.full((total, len(legal.reals)), 0.5))
 
 
-def merge_parts(
+def merge_settings(
     space: DesignSpace,
     measured: Batch,  # n designs
     free: Batch,  # n designs
-    part: frozenset[str],
+    measured_parameters: frozenset[str],
 ) -> tuple[Batch, Mask]:
     """Merge two batches of n designs: measured parameters from one, all others from the other.
 
-    The parameters named in ``part`` come from ``measured``.
+    The parameters named in ``measured_parameters`` come from ``measured``.
 
     Returns:
         The n designs, and which of them are legal, (n,).
     """
     columns = {
-        parameter.name: (measured if parameter.name in part else free).columns[parameter.name]
+        parameter.name: (measured if parameter.name in measured_parameters else free).columns[
+            parameter.name
+        ]
         for parameter in space.parameters
     }
     batch = Batch(columns, len(measured))
-    return batch, _legal(space, batch, part)
+    return batch, _legal(space, batch, measured_parameters)
 
 
-def pair_parts(
-    space: DesignSpace, measured: Batch, free: Batch, part: frozenset[str]
+def pair_settings(
+    space: DesignSpace, measured: Batch, free: Batch, measured_parameters: frozenset[str]
 ) -> tuple[Batch, Mask]:
     """Combine the measured parameters of each design with the free parameters of each other one.
 
@@ -293,7 +299,7 @@ def pair_parts(
     """
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
-    return merge_parts(space, measured.take(first), free.take(second), part)
+    return merge_settings(space, measured.take(first), free.take(second), measured_parameters)
 
 
 def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
@@ -316,7 +322,7 @@ def firsts(tags: Sequence[bytes]) -> Ints:
     return np.array(sorted(places.values()), dtype=np.int64)
 
 
-def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
+def _legal(space: DesignSpace, batch: Batch, measured_parameters: frozenset[str]) -> Mask:
     """Return which merged designs are legal, (n,).
 
     Only rules that read parameters of both sources are checked.
@@ -324,18 +330,18 @@ def _legal(space: DesignSpace, batch: Batch, part: frozenset[str]) -> Mask:
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)
     for component in legal.components:
-        if _has_both_parts(frozenset(component.names), part):
+        if _mixes_both(frozenset(component.names), measured_parameters):
             keep &= component.legal(legal.codes(component, batch))
     for real in legal.reals:
         rule = legal.conditions.get(real.name)
-        if rule is not None and _has_both_parts(rule.names | {real.name}, part):
+        if rule is not None and _mixes_both(rule.names | {real.name}, measured_parameters):
             active = rule.holds(batch.columns, len(batch), unknown=False)
             keep &= active == ~batch.absent(real.name)
     for rule in legal.mixed:
-        if _has_both_parts(rule.names, part):
+        if _mixes_both(rule.names, measured_parameters):
             keep &= rule.holds(batch.columns, len(batch), unknown=True)
     return keep
 
 
-def _has_both_parts(names: frozenset[str], part: frozenset[str]) -> bool:
-    return bool(names & part) and bool(names - part)
+def _mixes_both(names: frozenset[str], measured_parameters: frozenset[str]) -> bool:
+    return bool(names & measured_parameters) and bool(names - measured_parameters)

@@ -1,4 +1,4 @@
-"""Modelled rungs of a fidelity ladder in the grey-box search."""
+"""Modelled fidelities of a fidelity ladder in the grey-box search."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from dse.core.space import DesignSpace
 from dse.core.trial import Trial
 from dse.evaluation.bound_evaluator import Bound
 from dse.evaluation.pipeline import Pipeline
-from dse.optimizers.bayesian.rung_prior import RungPrior, agrees
+from dse.optimizers.bayesian.low_fidelity_prior import LowFidelityPrior, agrees
 from dse.optimizers.grey_box import GreyBox
 from dse.testing.known import Known
 from dse.testing.optimizer_contract import FiniteOptimizerContract
@@ -58,11 +58,11 @@ def mirrored(cards, size):
     return good(9 - cards, 65 - size)  # the order is reversed
 
 
-def case(rung=good, ladders=LADDER) -> Known:
+def case(fidelity=good, ladders=LADDER) -> Known:
     names = {"cards": "cards", "batch": "batch"}
     pipeline = Pipeline(
         [
-            Bound(name="model", evaluator=Service(rung, "modelled", "s"), names=names),
+            Bound(name="model", evaluator=Service(fidelity, "modelled", "s"), names=names),
             Bound(name="server", evaluator=Service(truth, "measured", "ms"), names=names),
         ]
     )
@@ -108,9 +108,9 @@ def search(known: Known, runs: int) -> list[Trial]:
 
 def test_first_designs_are_on_the_predicted_front():
     known = case()
-    rungs = RungPrior(known.problem, GreyBox(known.problem)._roles)
+    fidelities = LowFidelityPrior(known.problem, GreyBox(known.problem)._split)
     chosen = known.problem.space.batch(GreyBox(known.problem).ask(4))
-    columns, _ = rungs.columns(chosen)
+    columns, _ = fidelities.columns(chosen)
     assert columns["server.time"].values.max() < 100
     low = known.problem.losses(columns, 4)
     assert len(nondominated(low)) == 4
@@ -120,7 +120,7 @@ def test_first_designs_are_better_than_the_reference_point_of_the_user():
     known = case()
     problem = replace(known.problem, fixed_reference=(6.0, 1.0))  # ms; sequences a ms and card
     chosen = problem.space.batch(GreyBox(problem).ask(4))
-    columns, _ = RungPrior(problem, GreyBox(problem)._roles).columns(chosen)
+    columns, _ = LowFidelityPrior(problem, GreyBox(problem)._split).columns(chosen)
     low = problem.losses(columns, 4)
     assert (low < [6.0, -1.0]).all()
 
@@ -145,7 +145,7 @@ def test_designs_unlike_those_of_a_rung_that_is_wrong_about_them_are_found():
 
 def test_a_rung_is_converted_to_the_unit_of_the_metric():
     known = case()
-    columns, _ = RungPrior(known.problem, GreyBox(known.problem)._roles).columns(
+    columns, _ = LowFidelityPrior(known.problem, GreyBox(known.problem)._split).columns(
         known.problem.space.batch([{"cards": 1, "batch": 7}])
     )
     assert columns["server.time"].values[0] == pytest.approx(0.4 * 10)
@@ -154,9 +154,9 @@ def test_a_rung_is_converted_to_the_unit_of_the_metric():
 def test_a_misleading_rung_is_dropped():
     known = case(mirrored)
     done = search(known, 12)
-    rungs = RungPrior(known.problem, GreyBox(known.problem)._roles)
-    assert rungs.is_used(())
-    assert not rungs.is_used(done)
+    fidelities = LowFidelityPrior(known.problem, GreyBox(known.problem)._split)
+    assert fidelities.is_used(())
+    assert not fidelities.is_used(done)
 
 
 def test_designs_that_the_model_finds_too_large_for_memory_are_not_run():

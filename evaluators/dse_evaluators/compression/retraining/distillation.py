@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teaching:
+class DistillationLoss:
     """Weights of the distillation terms of the loss; cross-entropy has the remainder to 1.
 
     Source:
@@ -33,28 +33,30 @@ class Teaching:
         self,
         logits: Tensor,  # (n, classes)
         labels: Tensor,  # (n,)
-        taught: Tensor | None,  # (n, classes)
+        teacher_logits: Tensor | None,  # (n, classes)
     ) -> Tensor:
         """Return the weighted sum of the loss terms, averaged over the examples."""
         hard = functional.cross_entropy(logits, labels)
-        if taught is None or not self.has_teacher:
+        if teacher_logits is None or not self.has_teacher:
             return hard
         parts = (1 - self.alpha - self.beta) * hard
         if self.alpha:
-            parts = parts + self.alpha * compute_divergence(logits, taught, self.temperature)
+            parts = parts + self.alpha * compute_divergence(
+                logits, teacher_logits, self.temperature
+            )
         if self.beta:
-            parts = parts + self.beta * compare_logits(logits, taught)
+            parts = parts + self.beta * compare_logits(logits, teacher_logits)
         return parts
 
 
-def compute_divergence(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
+def compute_divergence(logits: Tensor, teacher_logits: Tensor, temperature: float) -> Tensor:
     """Return the KL divergence from the teacher's softmax at a temperature, times its square."""
     ours = torch.log_softmax(logits / temperature, dim=1)
-    theirs = torch.log_softmax(taught / temperature, dim=1)
+    theirs = torch.log_softmax(teacher_logits / temperature, dim=1)
     distance = (theirs.exp() * (theirs - ours)).sum(dim=1).mean()
     return temperature**2 * distance
 
 
-def compare_logits(logits: Tensor, taught: Tensor) -> Tensor:
+def compare_logits(logits: Tensor, teacher_logits: Tensor) -> Tensor:
     """Return the mean squared distance from the teacher's logits, divided by their variance."""
-    return functional.mse_loss(logits, taught) / taught.var(correction=0)
+    return functional.mse_loss(logits, teacher_logits) / teacher_logits.var(correction=0)

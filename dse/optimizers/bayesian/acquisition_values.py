@@ -1,4 +1,4 @@
-"""Expected gains of measured parts, and the most promising designs that have them."""
+"""Expected gains of measured settings, and the most promising designs that have them."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from dse.core.preference_answers import PreferenceAnswer
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats, Ints
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFronts
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFront, ConditionalFrontCache
 from dse.optimizers.bayesian.expected_improvement import expected_gains
-from dse.optimizers.bayesian.measured_parts import MeasuredParts, MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSettings, MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Prediction
-from dse.optimizers.bayesian.posterior import Beliefs
+from dse.optimizers.bayesian.posterior import Posterior
 from dse.optimizers.bayesian.utility_improvement import LossScale, UtilityImprovement
 
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Step widths of the local search, as fractions of a real parameter's range."""
 _CLIMBERS = 8
 _EACH = 24
-_FINALISTS, _LOOKS = (5, 40), 500_000
+_FINALISTS, _EVALUATIONS = (5, 40), 500_000
 """Least and most finalists valued on their complete conditional fronts; designs to spend on it."""
 
 
-class PartValues:
+class AcquisitionValues:
     """Acquisition values of candidate settings of the parameters that measurements read.
 
     Each setting (combination of values) counts with its best values of the free parameters, which
     no measurement reads.
 
     Args:
-        roles: which parameters and metrics are measured, modelled or free.
+        split: which parameters and metrics are measured, modelled or free.
         fronts: fronts over the free parameters, one for each setting.
-        parts: the candidate settings, in which :meth:`climb` searches.
+        settings: the candidate settings, in which :meth:`climb` searches.
     """
 
     def __init__(
-        self, roles: MeasuredSplit, fronts: ConditionalFronts, parts: MeasuredParts
+        self, split: MeasuredSplit, fronts: ConditionalFrontCache, settings: MeasuredSettings
     ) -> None:
-        self._roles = roles
+        self._split = split
         self._fronts = fronts
-        self._parts = parts
+        self._settings = settings
         self.utility: UtilityImprovement | None = None
         """Learnt utility, whose improvement counts instead of the hypervolume's; if any."""
 
     def learn_utility(
         self,
         problem: Problem,
-        known: Beliefs,
+        known: Posterior,
         trials: Sequence[Trial],
         answers: Sequence[PreferenceAnswer],
         pool: Batch,
@@ -70,29 +70,31 @@ class PartValues:
             return
         scale = LossScale(
             problem=problem,
-            roles=self._roles,
+            split=self._split,
             magnitudes=(*known.magnitudes, *self._fronts.magnitudes),
         )
         least = [one.at(0.0).min() for one in known.predictions(pool)]
-        stairs = [own.losses for own in self._fronts.guess_fronts(pool)[0]]
-        ideal = np.append(least, np.vstack(stairs).min(axis=0) if stairs else [])
+        conditional_fronts = [own.losses for own in self._fronts.estimate_fronts(pool)[0]]
+        ideal = np.append(
+            least, np.vstack(conditional_fronts).min(axis=0) if conditional_fronts else []
+        )
         self.utility = UtilityImprovement.of(scale, known, trials, answers, ideal)
 
     def _improvement(
         self,
-        known: Beliefs,
+        known: Posterior,
         predictions: Sequence[Prediction],
-        stairs: Sequence[Floats],
+        conditional_fronts: Sequence[Floats],
         groups: Ints,
         rng: np.random.Generator,
     ) -> Floats:
         """Return the expected improvement of the utility, if it was learnt, or the hypervolume."""
         if self.utility is not None:
-            return self.utility.gains(predictions, stairs, groups)
-        return expected_gains(known.archive, predictions, stairs, groups, rng)
+            return self.utility.gains(predictions, conditional_fronts, groups)
+        return expected_gains(known.archive, predictions, conditional_fronts, groups, rng)
 
     def expected_gains(
-        self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
+        self, known: Posterior, batch: Batch, rng: np.random.Generator, factor: float = 1.0
     ) -> Floats:
         """Return the expected gain of measuring each of k designs, (k,).
 
@@ -106,18 +108,18 @@ class PartValues:
             rng: generator of the draws.
             factor: factor of the posterior's standard deviations.
         """
-        stairs, groups = self._fronts.guess_fronts(batch)
+        conditional_fronts, groups = self._fronts.estimate_fronts(batch)
         chance = known.chances(batch)
         if not known.feasible:
             return np.where(groups >= 0, chance, 0.0)
-        beliefs = [one.widen(factor) for one in known.predictions(batch)]
-        losses = [one.losses for one in stairs]
-        gains = self._improvement(known, beliefs, losses, groups, rng)
+        predictions = [one.widen(factor) for one in known.predictions(batch)]
+        losses = [one.losses for one in conditional_fronts]
+        gains = self._improvement(known, predictions, losses, groups, rng)
         return np.asarray(gains * chance)
 
     def climb(
         self,
-        known: Beliefs,
+        known: Posterior,
         pool: Batch,
         worth: Floats,
         gone: set[bytes],
@@ -129,22 +131,22 @@ class PartValues:
 
         Args:
             known: the posterior.
-            pool: designs, one per measured part, (k,).
+            pool: designs, one per measured setting, (k,).
             worth: their expected gains, (k,).
-            gone: keys of the measured parts to leave out.
+            gone: keys of the measured settings to leave out.
             rng: generator of the draws.
             steps: number of searches, each with a smaller step width.
         """
         for width in _CLIMBS[:steps]:
             top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
-            near = self._parts.around(top, width, _EACH, gone, rng)
+            near = self._settings.around(top, width, _EACH, gone, rng)
             if len(near):
                 more = self.expected_gains(known, near, rng)
                 pool, worth = concatenate_batches([pool, near]), np.append(worth, more)
         return pool, worth
 
     def look_closely(
-        self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
+        self, known: Posterior, pool: Batch, worth: Floats, rng: np.random.Generator
     ) -> tuple[Batch, Floats]:
         """Return the best few candidates, with their expected gains computed precisely.
 
@@ -157,26 +159,30 @@ class PartValues:
             worth: estimated gain of each design, (k,).
             rng: generator of the draws.
         """
-        if not (self._roles.free and self._roles.known and known.feasible):
+        if not (self._split.free and self._split.known and known.feasible):
             return pool, worth
-        count = np.clip(_LOOKS // max(self._fronts.looks, 1), _FINALISTS[0], _FINALISTS[1])
+        count = np.clip(
+            _EVALUATIONS // max(self._fronts.evaluations, 1), _FINALISTS[0], _FINALISTS[1]
+        )
         top = np.argsort(-worth, kind="stable")[: int(count)]
         few = pool.take(top)
-        whole = [own.losses for own in self._fronts.wholes(few)]
+        whole = [own.losses for own in self._fronts.complete_fronts(few)]
         groups = np.array([row if len(own) else -1 for row, own in enumerate(whole)])
-        stairs = [own if len(own) else known.archive.known_reference[None, :] for own in whole]
-        gains = self._improvement(known, known.predictions(few), stairs, groups, rng)
+        conditional_fronts = [
+            own if len(own) else known.archive.known_reference[None, :] for own in whole
+        ]
+        gains = self._improvement(known, known.predictions(few), conditional_fronts, groups, rng)
         return few, np.asarray(gains * known.chances(few))
 
-    def complete(self, one: Batch, known: Beliefs | None) -> list[Design]:
+    def complete(self, one: Batch, known: Posterior | None) -> list[Design]:
         """Return the most promising design with given measured parameters, as a list.
 
         The list is empty if no design with these values is feasible.
         """
-        stairs, groups = self._fronts.guess_fronts(one)
-        case = self._fronts.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
+        conditional_fronts, groups = self._fronts.estimate_fronts(one)
+        case = self._fronts.on(one, conditional_fronts[int(groups[0])]) if groups[0] >= 0 else None
         if case is None or not len(case.losses):
-            case = self._fronts.wholes(one)[0]
+            case = self._fronts.complete_fronts(one)[0]
         if not len(case.losses):
             return []
         order = _order(case, known)
@@ -185,7 +191,7 @@ class PartValues:
         return [case.designs.design(int(row)) for row in order[:1]]
 
     def _order_by_utility(
-        self, utility: UtilityImprovement, known: Beliefs, one: Batch, case: ConditionalFront
+        self, utility: UtilityImprovement, known: Posterior, one: Batch, case: ConditionalFront
     ) -> list[int]:
         """Return the indices of a conditional front's designs, in descending order of gain."""
         rows = np.arange(len(case.losses))
@@ -194,10 +200,10 @@ class PartValues:
         return [int(row) for row in np.argsort(-gains, kind="stable")]
 
 
-def _order(case: ConditionalFront, known: Beliefs | None) -> list[int]:
+def _order(case: ConditionalFront, known: Posterior | None) -> list[int]:
     """Return the indices of a conditional front's designs, the most promising first.
 
-    A conditional front is the non-dominated designs that share a measured part. Without a
+    A conditional front is the non-dominated designs that share a measured setting. Without a
     posterior, designs nearest to the ideal point come first; with one, those whose box to the
     reference point has the largest volume.
     """

@@ -1,4 +1,4 @@
-"""Declarations in a study file that a measured metric is about a sum of parts."""
+"""Declarations in a study file that a measured metric is about a sum of terms."""
 
 from __future__ import annotations
 

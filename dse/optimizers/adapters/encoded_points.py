@@ -24,7 +24,7 @@ from dse.core.values import Floats
 from dse.optimizers.bayesian.candidates import admissible, around
 from dse.optimizers.support.unseen_designs import fresh, unseen
 
-Wish = Mapping[str, float | int | str]
+EncodedPoint = Mapping[str, float | int | str]
 """Proposed point in Ax's encoding, by the names that :func:`axes` gives."""
 
 _OTHERS = 64
@@ -50,25 +50,25 @@ def has_no_order(parameter: Real | Finite) -> bool:
     return isinstance(parameter, Choice) and len(parameter.values) > 2
 
 
-def wish_of(space: DesignSpace, design: Design) -> dict[str, float | int | str]:
+def encode_design(space: DesignSpace, design: Design) -> dict[str, float | int | str]:
     """Return a design as a point in Ax's encoding; inactive parameters get a middle value."""
     batch = space.batch([design])
-    wish: dict[str, float | int | str] = {}
+    point: dict[str, float | int | str] = {}
     for name, parameter in axes(space).items():
         column = batch.columns[parameter.name]
         if isinstance(parameter, Real):
             share = float(np.nan_to_num(parameter.shares(column.values)[0], nan=0.5))
-            wish[name] = min(max(share, 0.0), 1.0)
+            point[name] = min(max(share, 0.0), 1.0)
             continue
         assert column.codes is not None
         code = int(column.codes[0])
         code = code if code >= 0 else (_size(parameter) - 1) // 2
-        wish[name] = f"v{code}" if has_no_order(parameter) else code
-    return wish
+        point[name] = f"v{code}" if has_no_order(parameter) else code
+    return point
 
 
 def nearest_unseen_design(
-    problem: Problem, wish: Wish, taken: Collection[Design], rng: np.random.Generator
+    problem: Problem, point: EncodedPoint, taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
     """Return the unused legal design nearest to a proposed point, as a list of at most one.
 
@@ -78,13 +78,13 @@ def nearest_unseen_design(
 
     Args:
         problem: problem to optimise.
-        wish: proposed point.
+        point: proposed point.
         taken: designs that were suggested before.
         rng: generator of the neighbours and random designs.
     """
     space = problem.space
-    codes = [_nearest_rows(component, space, wish) for component in space.legal.components]
-    target = space.legal.assemble(codes, _shares(space, wish))
+    codes = [_nearest_rows(component, space, point) for component in space.legal.components]
+    target = space.legal.assemble(codes, _shares(space, point))
     centre = target.designs() or fresh(space, 1, rng, ())
     choices = [
         *unseen(target, taken),
@@ -98,8 +98,10 @@ def nearest_unseen_design(
     return [kept[int(np.argmin((gaps**2).sum(axis=1)))]]
 
 
-def _nearest_rows(component: Component, space: DesignSpace, wish: Wish) -> Codes:
-    wanted = {parameter.name: wish[name] for name, parameter in axes(space).items() if name in wish}
+def _nearest_rows(component: Component, space: DesignSpace, point: EncodedPoint) -> Codes:
+    wanted = {
+        parameter.name: point[name] for name, parameter in axes(space).items() if name in point
+    }
     codes = np.array([[_code(wanted.get(name, 0)) for name in component.names]], dtype=np.int32)
     return nearest(component, codes)
 
@@ -108,9 +110,9 @@ def _code(value: float | str) -> int:
     return int(value.removeprefix("v")) if isinstance(value, str) else round(value)
 
 
-def _shares(space: DesignSpace, wish: Wish) -> Floats:
+def _shares(space: DesignSpace, point: EncodedPoint) -> Floats:
     names = {parameter.name: name for name, parameter in axes(space).items()}
-    shares = [float(wish.get(names.get(real.name, ""), 0.5)) for real in space.legal.reals]
+    shares = [float(point.get(names.get(real.name, ""), 0.5)) for real in space.legal.reals]
     return np.array([shares])
 
 

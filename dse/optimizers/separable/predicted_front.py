@@ -1,4 +1,4 @@
-"""Predicted front over all designs: modelled losses against predicted sums of parts."""
+"""Predicted front over all designs: modelled losses against predicted sums of terms."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Floats
-from dse.optimizers.bayesian.conditional_fronts import ConditionalFronts
-from dse.optimizers.bayesian.measured_parts import merge_parts
+from dse.optimizers.bayesian.conditional_fronts import ConditionalFrontCache
+from dse.optimizers.bayesian.measured_settings import merge_settings
+from dse.optimizers.separable.additive_space import AdditiveSpace, known_columns
 from dse.optimizers.separable.front_of_sums import SumFront, front_of_sums
-from dse.optimizers.separable.part_space import PartSpace, known_columns
 
 _CONTEXTS = 16
 """Most combinations of free parameters for which a front is searched."""
@@ -24,7 +24,7 @@ _TESTED = 4_096
 _LIKELY = 0.01
 """Probability to keep the learnt limits below which a member is no candidate."""
 _CHECKED = 64
-"""Random designs on which modelled losses are compared with sums over the parts."""
+"""Random designs on which modelled losses are compared with sums over the terms."""
 _EQUAL = 1e-6
 """Largest difference of equal losses, as a fraction of their range."""
 
@@ -37,23 +37,23 @@ class Context:
     losses are sums over the groups.
     """
 
-    tables: list[Floats]  # (rows, b) for each part
+    tables: list[Floats]  # (rows, b) for each term
     exact: bool
 
 
-class BeliefFront:
+class PredictedFront:
     """Search of the front that additive surrogates predict, by dynamic programming.
 
     The objectives are sums of one term per parameter group.
 
     Args:
         space: the parameter groups and the value combinations of each.
-        stairs: fronts over the free parameters, which no measurement reads.
+        front_cache: fronts over the free parameters, which no measurement reads.
     """
 
-    def __init__(self, space: PartSpace, stairs: ConditionalFronts) -> None:
+    def __init__(self, space: AdditiveSpace, front_cache: ConditionalFrontCache) -> None:
         self._space = space
-        self._stairs = stairs
+        self._front_cache = front_cache
 
     def candidates(
         self,
@@ -90,9 +90,9 @@ class BeliefFront:
     @cached_property
     def contexts(self) -> list[Context]:
         """Good settings of the free parameters, with the modelled losses of all groups."""
-        free, roles = self._space.base, self._space.roles
-        if roles.free:
-            completions = self._stairs.wholes(free)[0].designs
+        free, split = self._space.base, self._space.split
+        if split.free:
+            completions = self._front_cache.complete_fronts(free)[0].designs
             completions = completions.take(np.arange(min(len(completions), _CONTEXTS)))
             free = completions if len(completions) else free
         return [self._context(free.take(np.array([row]))) for row in range(len(free))]
@@ -113,12 +113,12 @@ class BeliefFront:
 
     def _known_losses(self, batch: Batch, free: Batch) -> Floats:
         """Return the modelled losses, (n, b), of designs with another design's free parameters."""
-        problem, roles = self._space.problem, self._space.roles
-        if roles.free:
+        problem, split = self._space.problem, self._space.split
+        if split.free:
             many = free.take(np.zeros(len(batch), dtype=np.int64))
-            batch, _ = merge_parts(problem.space, batch, many, roles.part)
+            batch, _ = merge_settings(problem.space, batch, many, split.measured_parameters)
         columns = known_columns(problem, batch)
-        objectives = [problem.objectives[place] for place in roles.known]
+        objectives = [problem.objectives[place] for place in split.known]
         found = [
             (1.0 if one.goal == "minimize" else -1.0) * one.values(columns, len(batch))
             for one in objectives

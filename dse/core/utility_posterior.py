@@ -1,6 +1,6 @@
 """Posterior over a user's utility of the objectives, learnt from comparisons of two designs.
 
-The posterior (belief) is a weighted sample of utility functions (particles). It depends on the
+The posterior is a weighted sample of utility functions (particles). It depends on the
 designs and the answers alone: the sample has a fixed seed, so that the same answers lead to the
 same questions.
 """
@@ -51,7 +51,7 @@ _AT_RANDOM: Mapping[Response, float] = {"first": 0.45, "second": 0.45, "equal": 
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreferenceBelief:
+class UtilityPosterior:
     """Posterior over a user's utility of some designs, given comparisons of pairs of them.
 
     ``candidates`` are the rows of the designs that can be compared. ``utilities`` holds the utility
@@ -73,7 +73,7 @@ class PreferenceBelief:
     def of(
         losses: Floats,  # (n, m), minimised
         keep: Sequence[int] = (),
-    ) -> PreferenceBelief:
+    ) -> UtilityPosterior:
         """Return the prior over a user's utility of designs, before any comparison is answered.
 
         Args:
@@ -85,13 +85,13 @@ class PreferenceBelief:
         shares = (halves - halves.min(axis=0)) / np.where(span > 0, span, 1.0)
         users = _UtilitySample.draw(losses.shape[1], PARTICLES)
         candidates = _choose_candidates(shares, users, keep)
-        return PreferenceBelief(
+        return UtilityPosterior(
             candidates=candidates,
             utilities=users.utilities(shares[candidates]),
             weights=np.full(PARTICLES, 1.0 / PARTICLES),
         )
 
-    def answered(self, first: int, second: int, response: Response) -> PreferenceBelief:
+    def answered(self, first: int, second: int, response: Response) -> UtilityPosterior:
         """Return the posterior over a user's utility after one more comparison of two designs.
 
         Args:

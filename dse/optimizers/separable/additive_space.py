@@ -1,4 +1,4 @@
-"""Parts of a separable problem: their value combinations, features and modelled losses."""
+"""Terms of a separable problem: their value combinations, features and modelled losses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dse.core.legal_set.decision_diagram import Codes
 from dse.core.problem import Problem
 from dse.core.separable import Separable
 from dse.core.values import Array, Floats, Ints
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 
 MOST_ROWS = 4_096
-"""Most value combinations of one part."""
+"""Most value combinations of one term."""
 
 _DRAWS = 1_024
 """Sample size of the search for a design that has metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class AdditiveTerm:
     """Parameter group that contributes one term to an additive (separable) metric.
 
     ``components`` are indices of the space's components, which are sets of coupled parameters.
@@ -42,7 +42,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartSpace:
+class AdditiveSpace:
     """Measured parameters as independent groups, each with a table of its value combinations.
 
     A row is a value combination of a group. A design consists of one row of each group; the free
@@ -50,36 +50,36 @@ class PartSpace:
     """
 
     problem: Problem
-    roles: MeasuredSplit
-    parts: tuple[Part, ...]
+    split: MeasuredSplit
+    terms: tuple[AdditiveTerm, ...]
     base: Batch
     """One design that has metrics."""
 
     @cached_property
     def starts(self) -> Ints:
         """Index of each group's first row in the joint table, and the total, (groups + 1,)."""
-        return np.cumsum([0, *(part.count for part in self.parts)])
+        return np.cumsum([0, *(term.count for term in self.terms)])
 
     @cached_property
     def varied(self) -> Batch:
         """Copies of the base design with one group changed, to each of its value combinations."""
         here = np.repeat(self.rows_of(self.base), self.starts[-1], axis=0)
         for place, start in enumerate(self.starts[:-1].tolist()):
-            count = self.parts[place].count
+            count = self.terms[place].count
             here[start : start + count, place] = np.arange(count)
         return self.designs(here)
 
     @cached_property
     def points(self) -> Floats:
         """Encoding of the measured parameters of :attr:`varied`, (rows, coordinates)."""
-        return encoded(self.problem.space, self.varied, self.roles.part)
+        return encoded(self.problem.space, self.varied, self.split.measured_parameters)
 
     def rows_of(self, batch: Batch) -> Ints:
         """Return the index of each design's value combination in each group, (n, groups)."""
         legal = self.problem.space.legal
-        found = np.zeros((len(batch), len(self.parts)), dtype=np.int64)
-        for place, part in enumerate(self.parts):
-            for at, size in zip(part.components, part.sizes, strict=True):
+        found = np.zeros((len(batch), len(self.terms)), dtype=np.int64)
+        for place, term in enumerate(self.terms):
+            for at, size in zip(term.components, term.sizes, strict=True):
                 component = legal.components[at]
                 index = _ranks(component, legal.codes(component, batch))
                 found[:, place] = found[:, place] * size + index
@@ -87,7 +87,7 @@ class PartSpace:
 
     def designs(
         self,
-        rows: Ints,  # (n, parts)
+        rows: Ints,  # (n, terms)
     ) -> Batch:
         """Return the designs given by one row index per group; free parameters as in ``base``."""
         legal = self.problem.space.legal
@@ -95,9 +95,9 @@ class PartSpace:
             np.repeat(legal.codes(component, self.base), len(rows), axis=0)
             for component in legal.components
         ]
-        for place, part in enumerate(self.parts):
+        for place, term in enumerate(self.terms):
             rest = rows[:, place]
-            for at, size in zip(reversed(part.components), reversed(part.sizes), strict=True):
+            for at, size in zip(reversed(term.components), reversed(term.sizes), strict=True):
                 rest, rank = np.divmod(rest, size)
                 codes[at] = legal.components[at].at_ranks(rank)
         return legal.assemble(codes, np.repeat(legal.shares(self.base), len(rows), axis=0))
@@ -107,9 +107,9 @@ class PartSpace:
         return [np.asarray(own) for own in np.split(values - base, self.starts[1:-1])]
 
 
-def part_space(
-    problem: Problem, roles: MeasuredSplit, groups: Iterable[frozenset[str]]
-) -> PartSpace:
+def build_additive_space(
+    problem: Problem, split: MeasuredSplit, groups: Iterable[frozenset[str]]
+) -> AdditiveSpace:
     """Return the measured parameters as independent groups of coupled parameters.
 
     Groups that share a parameter, or that a rule of the space couples, are merged; each remaining
@@ -117,31 +117,31 @@ def part_space(
 
     Args:
         problem: the problem.
-        roles: the problem's objectives and limits, split into measured and modelled ones.
+        split: the problem's objectives and limits, split into measured and modelled ones.
         groups: the parameters of each declared term.
 
     Raises:
-        NotSeparableError: the parts cannot be listed; the reason names a parameter.
+        NotSeparableError: the terms cannot be listed; the reason names a parameter.
     """
     components = problem.space.legal.components
     for real in problem.space.legal.reals:
-        if real.name in roles.part:
+        if real.name in split.measured_parameters:
             raise NotSeparableError(f"{real.name} is a real parameter: give it steps")
     home = {name: at for at, one in enumerate(components) for name in one.names}
-    places = sorted({home[name] for name in roles.part})
+    places = sorted({home[name] for name in split.measured_parameters})
     for at in places:
-        _check_component(components[at], roles.part)
+        _check_component(components[at], split.measured_parameters)
     tied = [sorted({home[name] for name in group if name in home}) for group in groups]
-    parts = tuple(_part(components, own) for own in _join(places, tied))
-    if len(parts) < 2:
-        raise NotSeparableError("rules or shared parameters tie all parts together")
-    large = max(parts, key=lambda part: part.count)
+    terms = tuple(_build_term(components, own) for own in _join(places, tied))
+    if len(terms) < 2:
+        raise NotSeparableError("rules or shared parameters tie all terms together")
+    large = max(terms, key=lambda term: term.count)
     if large.count > MOST_ROWS:
         names = ", ".join(sorted(large.names)[:4])
         raise NotSeparableError(
             f"{names} have {large.count:,} combinations, more than {MOST_ROWS:,}"
         )
-    return PartSpace(problem=problem, roles=roles, parts=parts, base=_base(problem))
+    return AdditiveSpace(problem=problem, split=split, terms=terms, base=_base(problem))
 
 
 def _join(places: Sequence[int], tied: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -171,7 +171,7 @@ def known_columns(problem: Problem, batch: Batch) -> Mapping[str, Column]:
     return found
 
 
-def features_of(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
+def features_of(space: AdditiveSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
     """Return the features of a metric that is declared a sum of one term per parameter group.
 
     Returns:
@@ -187,8 +187,8 @@ def features_of(space: PartSpace, separable: Separable) -> tuple[list[int], list
     return places, [np.nan_to_num(own / (widest or 1.0), nan=1.0) for own in tables]
 
 
-def _changes_of(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
-    """Return as features how a modelled metric changes with the rows of each declared part."""
+def _changes_of(space: AdditiveSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
+    """Return as features how a modelled metric changes with the rows of each declared term."""
     columns = known_columns(space.problem, space.varied)
     if separable.by not in columns:
         raise NotSeparableError(f"there is no modelled metric {separable.by}")
@@ -196,37 +196,37 @@ def _changes_of(space: PartSpace, separable: Separable) -> tuple[list[int], list
     base = known_columns(space.problem, space.base)[separable.by].values[0]
     declared = frozenset[str]().union(*separable.groups)
     changes = space.changes(values.astype(float), float(base))
-    places = [place for place, part in enumerate(space.parts) if part.names & declared]
+    places = [place for place, term in enumerate(space.terms) if term.names & declared]
     return places, [changes[place] for place in places]
 
 
-def _computed(space: PartSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
+def _computed(space: AdditiveSpace, separable: Separable) -> tuple[list[int], list[Floats]]:
     """Return the features that the declaration's own function computes for each group."""
     if separable.features is None:
         return [], []
     values = np.asarray(separable.features(space.varied), dtype=float)
     places, tables = list[int](), list[Floats]()
     for at, group in enumerate(separable.groups):
-        for place, part in enumerate(space.parts):
-            if part.names & group:
+        for place, term in enumerate(space.terms):
+            if term.names & group:
                 places.append(place)
                 tables.append(values[space.starts[place] : space.starts[place + 1], at])
     return places, tables
 
 
-def _check_component(component: Component, part: frozenset[str]) -> None:
+def _check_component(component: Component, measured: frozenset[str]) -> None:
     if component.count is None:
         raise NotSeparableError(f"the combinations of {component.names[0]} cannot be counted")
-    outside = sorted(set(component.names) - part)
+    outside = sorted(set(component.names) - measured)
     if outside:
-        inside = sorted(set(component.names) & part)
+        inside = sorted(set(component.names) & measured)
         raise NotSeparableError(
             f"a rule ties {inside[0]} to {outside[0]}, which no measurement reads"
         )
 
 
-def _part(components: Sequence[Component], places: Sequence[int]) -> Part:
-    return Part(
+def _build_term(components: Sequence[Component], places: Sequence[int]) -> AdditiveTerm:
+    return AdditiveTerm(
         components=tuple(places),
         names=frozenset(name for at in places for name in components[at].names),
         sizes=tuple(int(components[at].count or 0) for at in places),

@@ -1,6 +1,7 @@
-"""Prior means from modelled rungs of fidelity ladders, and first designs from the rungs' front.
+"""Prior means from modelled lower fidelities, and first designs from the front they predict.
 
-A rung is one fidelity (cheap approximation) of a metric; a ladder holds all rungs of a metric.
+A lower fidelity is a cheap approximation of a metric; the fidelity ladder of a metric holds all of
+them, from the cheapest to the metric itself.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
 from dse.optimizers.bayesian.fidelity_agreement import agreement
-from dse.optimizers.bayesian.measured_parts import MeasuredSplit
+from dse.optimizers.bayesian.measured_settings import MeasuredSplit
 from dse.optimizers.bayesian.metric_model import Inputs
 from dse.optimizers.bayesian.output_transform import OutputTransform
 from dse.units import units
 
 FIRST = 4
-"""First designs, from the front that the rungs predict, before the first surrogate."""
+"""First designs, from the front that lower fidelities predict, before the first surrogate."""
 _PAIRS, _TRUST = 10.0, 0.5
 """Pairs of measured designs that the initial rank agreement counts for, and that agreement."""
 _LEAST = 0.25
-"""Rank agreement of rung and measurement at or below which the rung is not used."""
+"""Rank agreement with measurements at or below which a lower fidelity is not used."""
 _ALONE, _TURNS = 8, 2
-"""Measured designs after which one of so many designs is chosen without the rungs."""
+"""Measured designs after which one of so many designs is chosen without lower fidelities."""
 _MARGIN = 0.1
 """Distance of the reference point from the predicted front, as a share of its range."""
 
 Columns = Mapping[str, Column]
 
 
-class RungPrior:
+class LowFidelityPrior:
     """Predictions of measured objectives and limits by modelled lower fidelities.
 
     For each measured metric, the highest modelled fidelity is used, if it depends only on
@@ -45,35 +46,35 @@ class RungPrior:
 
     Args:
         problem: problem to optimise.
-        roles: its split into measured and modelled metrics.
+        split: its split into measured and modelled metrics.
     """
 
-    def __init__(self, problem: Problem, roles: MeasuredSplit) -> None:
+    def __init__(self, problem: Problem, split: MeasuredSplit) -> None:
         self._problem = problem
-        self._roles = roles
-        self._rungs = {
-            metric: rung
+        self._split = split
+        self._fidelities = {
+            metric: fidelity
             for metric, ladder in problem.ladders.items()
-            if (rung := _modelled_rung(problem, metric, ladder))
+            if (fidelity := _select_modelled_fidelity(problem, metric, ladder))
         }
-        learnt = [problem.objectives[place] for place in roles.learnt]
+        learnt = [problem.objectives[place] for place in split.learnt]
         self.covers_objectives = bool(learnt) and all(self.covers(o.expression) for o in learnt)
-        """Whether the rungs predict every objective that has to be measured."""
+        """Whether lower fidelities predict every objective that has to be measured."""
 
     @staticmethod
-    def of(problem: Problem, roles: MeasuredSplit) -> RungPrior | None:
+    def of(problem: Problem, split: MeasuredSplit) -> LowFidelityPrior | None:
         """Return the predictions for a problem; ``None`` if no metric has lower fidelities."""
-        return RungPrior(problem, roles) if problem.ladders else None
+        return LowFidelityPrior(problem, split) if problem.ladders else None
 
     def covers(self, expression: Expression) -> bool:
         """Return whether modelled lower fidelities exist for all measured metrics of a formula."""
         measured = expression.names & self._problem.measured
-        return bool(measured) and measured <= self._rungs.keys()
+        return bool(measured) and measured <= self._fidelities.keys()
 
     def columns(self, batch: Batch) -> tuple[Columns, Mask]:
         """Return parameters and predicted metrics of n designs, and a validity mask, (n,).
 
-        A measured metric is replaced by the value of its rung.
+        A measured metric is replaced by the value of its lower fidelity.
 
         Args:
             batch: n designs.
@@ -81,10 +82,10 @@ class RungPrior:
         problem = self._problem
         known = problem.known(batch)
         found = {name: Column(values) for name, values in known.columns.items()}
-        for metric, rung in self._rungs.items():
-            lower, upper = problem.metrics[rung].unit, problem.metrics[metric].unit
+        for metric, fidelity in self._fidelities.items():
+            lower, upper = problem.metrics[fidelity].unit, problem.metrics[metric].unit
             factor = units.converted(1.0, lower, upper)
-            found[metric] = Column(factor * np.asarray(known.columns[rung], dtype=float))
+            found[metric] = Column(factor * np.asarray(known.columns[fidelity], dtype=float))
         fine = np.ones(len(batch), dtype=bool)
         fine[list(known.failures)] = False
         return {**batch.columns, **found}, fine
@@ -103,7 +104,7 @@ class RungPrior:
         columns, _ = self.columns(self._problem.space.batch([trial.design for trial in done]))
         low = self._problem.losses(columns, len(done))
         high = self._problem.trial_losses(done)
-        return all(agrees(low[:, place], high[:, place]) for place in self._roles.learnt)
+        return all(agrees(low[:, place], high[:, place]) for place in self._split.learnt)
 
     def choose_first(self, pool: Batch, tried: Batch, count: int) -> Batch:
         """Return up to ``count`` designs of the predicted front that span the largest hypervolume.
@@ -161,21 +162,21 @@ class RungPrior:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RungInputs:
-    """Encoding of designs for a Gaussian process whose prior mean is a lower fidelity (rung).
+class LowFidelityInputs:
+    """Encoding of designs for a Gaussian process whose prior mean is a lower fidelity.
 
     The last column holds the prediction of the lower fidelity, on the scale of the losses that the
     process is fitted to, so that a perfect prediction has a slope of 1.
     """
 
     inputs: Inputs
-    rungs: RungPrior
+    fidelities: LowFidelityPrior
     losses_of: Callable[[Columns, int], Floats]
     warp: OutputTransform
 
     def points(self, batch: Batch) -> Floats:
         """Encode designs as model inputs; the lower fidelity's prediction is last, (n, c + 1)."""
-        columns, fine = self.rungs.columns(batch)
+        columns, fine = self.fidelities.columns(batch)
         with np.errstate(all="ignore"):
             mean = self.warp.learnt(self.losses_of(columns, len(batch)))
         known = fine & np.isfinite(mean)
@@ -197,7 +198,7 @@ def agrees(low: Floats, high: Floats) -> bool:
     return (score + _TRUST * _PAIRS) / (pairs + _PAIRS) > _LEAST
 
 
-def is_without_rung(count: int) -> bool:
+def is_without_fidelity(count: int) -> bool:
     """Return whether to ignore lower fidelities for the design after ``count`` measurements.
 
     Some designs are chosen without lower fidelities, because lower fidelities would otherwise steer
@@ -207,11 +208,11 @@ def is_without_rung(count: int) -> bool:
     return count >= _ALONE and count % _TURNS == 0
 
 
-def _modelled_rung(problem: Problem, metric: str, ladder: Sequence[str]) -> str:
+def _select_modelled_fidelity(problem: Problem, metric: str, ladder: Sequence[str]) -> str:
     reads = problem.sources[metric].reads
     found = [
-        rung
-        for rung in ladder[:-1]
-        if problem.sources[rung].kind == "modelled" and problem.sources[rung].reads <= reads
+        fidelity
+        for fidelity in ladder[:-1]
+        if problem.sources[fidelity].kind == "modelled" and problem.sources[fidelity].reads <= reads
     ]
     return found[-1] if found else ""
