@@ -1,0 +1,1 @@
+"""Environments that generate training data for an agent, and the agent's updates."""
