@@ -1,11 +1,13 @@
-"""Columns of a CSV or Parquet file; errors name the file, the column and the row."""
+"""Columns of a CSV or Parquet file; errors name the file, the column and the line or row."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from dse.errors import SpecError, nearest
 
 _CSV = (".csv", ".csv.gz", ".tsv")
 _PARQUET = (".parquet", ".pq")
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class TableFile:
             SpecError: a number in the column is not finite.
         """
         values: list[Any] = self.arrow.column(name).to_pylist()
-        for row, value in enumerate(values, start=1):
+        for row, value in enumerate(values):
             if isinstance(value, float) and not math.isfinite(value):
                 raise self._wrong(name, row, f"is {value}, which is not finite")
         return values
@@ -59,7 +62,7 @@ class TableFile:
             SpecError: a cell is empty, not a number, or not finite.
         """
         values = self.values(name)
-        for row, value in enumerate(values, start=1):
+        for row, value in enumerate(values):
             if value is None:
                 raise self._wrong(name, row, "is empty")
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -67,9 +70,21 @@ class TableFile:
         return np.array(values, dtype=np.float64)
 
     def _wrong(self, name: str, row: int, what: str) -> SpecError:
-        return SpecError(
-            f"{self.path}, row {row}: {name} {what}", hint="fix the cell, or remove the row"
-        )
+        hint = "fix the cell, or remove the row"
+        return SpecError(f"{locate_row(self.path, row)}: {name} {what}", hint=hint)
+
+
+def locate_row(path: Path, row: int) -> str:
+    """Return the place of a row of a table, counted from 0, as messages state it.
+
+    It is the line of a CSV file, and the number of the row, from 1, of any other file.
+    """
+    if path.suffix not in _SEPARATORS:
+        return f"{path}, row {row + 1}"
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        cells = csv.reader(lines, delimiter=_SEPARATORS[path.suffix])
+        rows = (cells.line_num for one in cells if one)  # blank lines are no rows
+        return f"{path}:{next(islice(rows, row + 1, None))}"
 
 
 def read_table(file: str) -> TableFile:
@@ -114,10 +129,10 @@ def _arrow(path: Path) -> Any:
 
 
 def _csv(path: Path) -> Any:
-    from pyarrow import csv
+    from pyarrow import csv as arrow_csv
 
-    return csv.read_csv(
+    return arrow_csv.read_csv(
         path,
-        parse_options=csv.ParseOptions(delimiter="\t" if path.name.endswith(".tsv") else ","),
-        convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
+        parse_options=arrow_csv.ParseOptions(delimiter=_SEPARATORS.get(path.suffix, ",")),
+        convert_options=arrow_csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
     )
