@@ -104,6 +104,7 @@ def read_table(file: str) -> TableFile:
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise SpecError(f"{path} has two columns {twice!r}", hint="rename or remove one")
+    _check_separator(path, columns)
     if not arrow.num_rows:
         raise SpecError(f"{path} has no rows", hint="the table needs at least one design")
     return TableFile(path=path, columns=columns, digest=digest, arrow=arrow)
@@ -120,12 +121,40 @@ def _arrow(path: Path) -> Any:
         if path.name.endswith(_CSV):
             return _csv(path)
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+        _check_lines(path)
         first = str(error).partition("\n")[0]
         raise SpecError(f"{path} cannot be read as a table: {first}") from error
     raise SpecError(
         f"{path} is neither CSV nor Parquet by its name",
         hint=f"known extensions: {', '.join(_CSV + _PARQUET)}",
     )
+
+
+def _check_lines(path: Path) -> None:
+    """Raise SpecError for the first line of a CSV file with another number of cells."""
+    if path.suffix not in _SEPARATORS:
+        return
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            cells = csv.reader(lines, delimiter=_SEPARATORS[path.suffix])
+            names = next(cells, [])
+            _check_separator(path, names)
+            for row in filter(None, cells):
+                if len(row) != len(names):
+                    problem = f"{path}:{cells.line_num}: {len(row)} cells in {len(names)} columns"
+                    hint = "write decimal points, and put texts with separators in quotes"
+                    raise SpecError(problem, hint=hint)
+    except UnicodeError as error:
+        raise SpecError(f"{path} is not in UTF-8", hint="save it as UTF-8") from error
+    except csv.Error:
+        return
+
+
+def _check_separator(path: Path, names: Sequence[str]) -> None:
+    """Raise SpecError if the only column of a file seems to be several."""
+    if len(names) == 1 and ";" in names[0]:
+        problem = f"{path}:1: columns are separated by semicolons"
+        raise SpecError(problem, hint="separate them by commas, and write decimal points")
 
 
 def _csv(path: Path) -> Any:

@@ -154,7 +154,10 @@ def test_it_is_pickled_with_its_rows(tmp_path: Path) -> None:
         ("rows,power\n8,much\n", "bench.csv:2: power is 'much', which is no number"),
         ("rows,power\n8,true\n", "bench.csv:2: power is True, which is no number"),
         ("rows,rows,power\n8,8,1\n", "two columns 'rows'"),
-        ("rows,power\n8,1,2\n", "cannot be read as a table"),
+        ("rows,power\n8,1\n16,1,5\n", "bench.csv:3: 3 cells in 2 columns"),
+        ("rows,power\n8,1\n16\n", "bench.csv:3: 1 cells in 2 columns"),
+        ("rows;power\n8;1,5\n16;2\n", "bench.csv:1: columns are separated by semicolons"),
+        ("rows;power\n8;1\n", "bench.csv:1: columns are separated by semicolons"),
         ("rows,power\nnan,1\n", "bench.csv:2: rows is nan"),
     ],
 )
