@@ -177,7 +177,7 @@ def _read_networks(runs: RunsFile, settings: FitSettings) -> _NetworkTable:
     names = runs.columns[runs.find(_COLUMN, "the table of networks")]
     missing = [row for row, one in enumerate(names) if one is None or not str(one).strip()]
     if missing:
-        raise SpecError(f"{runs.path}: run {missing[0] + 1} has no network")
+        raise SpecError(f"{runs.locate(missing[0])}: there is no network", hint="name an ONNX file")
     if len(set(names)) < LEAST_DESIGNS:
         raise SpecError(
             f"{runs.path} has {len(set(names))} different networks: too few to learn from",
@@ -210,9 +210,7 @@ def _positive(runs: RunsFile, name: str) -> Floats:
     for row, value in enumerate(values):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (is_number and 0 < value < np.inf):
-            problem = (
-                f"{runs.path}: {name} is {value!r} in run {row + 1}, which is no number above 0"
-            )
+            problem = f"{runs.locate(row)}: {name} is {value!r}, which is no number above 0"
             raise SpecError(problem, part=["metrics", name])
     return np.array(values, dtype=np.float64)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.generic.table_file import read_table
+from dse_evaluators.generic.table_file import locate_row, read_table
 
 MOST_RUNS = 20_000
 """Most runs that a model is fitted to; of more, this many are drawn to bound time and memory."""
@@ -29,6 +29,7 @@ class RunsFile:
     ``metric_units`` and ``input_units`` are those that the file states: an export of a study does.
     ``total`` is the number of runs in the file, of which at most MOST_RUNS are in the columns.
     ``left_out`` is the number of trials without metrics in exports, by state, such as ``failed``.
+    ``origins`` has, for each run of a table, its file and its row there, counted from 0.
     """
 
     path: Path
@@ -38,6 +39,11 @@ class RunsFile:
     metric_units: Mapping[str, str] = field(default_factory=dict)
     input_units: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    origins: Sequence[tuple[Path, int]] = ()
+
+    def locate(self, run: int) -> str:
+        """Return the place of a run, counted from 0, for messages: file and line if known."""
+        return locate_row(*self.origins[run]) if self.origins else f"{self.path}, run {run + 1}"
 
     @property
     def size(self) -> int:
@@ -78,11 +84,18 @@ def read_runs(file: str) -> RunsFile:
         return _read_export(path)
     table = read_table(file)
     total = table.arrow.num_rows
-    arrow = table.arrow
+    arrow, rows = table.arrow, np.arange(total)
     if total > MOST_RUNS:
-        arrow = arrow.take(draw_runs(total))
+        rows = draw_runs(total)
+        arrow = arrow.take(rows)
     columns = {name: arrow.column(name).to_pylist() for name in table.columns}
-    return RunsFile(path=path, digest=table.digest, columns=columns, total=total)
+    return RunsFile(
+        path=path,
+        digest=table.digest,
+        columns=columns,
+        total=total,
+        origins=[(path, row) for row in rows.tolist()],
+    )
 
 
 def draw_runs(total: int) -> Any:
@@ -113,9 +126,13 @@ def _read_folder(folder: Path) -> RunsFile:
             )
     columns = {name: [v for one in parts for v in one.columns[name]] for name in first.columns}
     total, size = sum(one.total for one in parts), len(next(iter(columns.values())))
+    origins = [each for one in parts for each in one.origins]
+    if len(origins) < size:  # runs of exports have no lines
+        origins = []
     if size > MOST_RUNS:
         kept = draw_runs(size).tolist()
         columns = {name: [values[at] for at in kept] for name, values in columns.items()}
+        origins = [origins[at] for at in kept if origins]
     return RunsFile(
         path=folder,
         digest=_digest(*(one.digest for one in parts)),
@@ -124,6 +141,7 @@ def _read_folder(folder: Path) -> RunsFile:
         metric_units=first.metric_units,
         input_units=first.input_units,
         left_out=sum((Counter(one.left_out) for one in parts), Counter()),
+        origins=origins,
     )
 
 

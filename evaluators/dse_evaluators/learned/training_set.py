@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -106,9 +106,7 @@ def prepare_runs(runs: RunsFile, settings: FitSettings) -> TrainingSet:
         if reason and settings.reads is None:
             notes.append(reason)
             del found[name]
-        elif is_constant(column):
-            notes.append(f"{name} is the same in all runs: other values are extrapolated")
-    notes += _notes_on_order(found, targets, settings)
+    notes += [*_notes_on_columns(found, runs), *_notes_on_order(found, targets, settings)]
     _check_inputs(runs, settings, [*found])
     groups = _groups(runs, settings.group)
     kept, place = _merge(found)
@@ -139,15 +137,17 @@ def _target(runs: RunsFile, name: str, unit: str) -> Floats:
     column = runs.find(name, "metrics")
     numbers = np.full(runs.size, np.nan)
     for row, value in enumerate(runs.columns[column]):
-        if value is None or (isinstance(value, float) and math.isnan(value)):
+        if _is_absent(value):
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        # A text in one cell makes texts of the numbers in the others.
+        number = float(value) if isinstance(value, str) and _is_number(value) else value
+        if isinstance(number, bool) or not isinstance(number, int | float) or math.isinf(number):
             raise SpecError(
-                f"{runs.path}: {name} is {value!r} in a run, which is no finite number",
-                hint="leave the cell empty: runs without the metric are not used for it",
+                f"{runs.locate(row)}: {name} is {value!r}, which is no finite number",
+                hint=_mend_metric(name, str(value)),
                 part=["metrics", name],
             )
-        numbers[row] = value
+        numbers[row] = number
     stated = runs.metric_units.get(column, unit)
     try:
         return numbers if stated == unit else numbers * converted(1.0, stated, unit)
@@ -157,6 +157,14 @@ def _target(runs: RunsFile, name: str, unit: str) -> Floats:
             hint=f"{runs.path} states it in {stated}",
             part=["metrics", name],
         ) from error
+
+
+def _mend_metric(name: str, text: str) -> str:
+    """Return the mend of a metric's text: a number without its unit, or an empty cell."""
+    number, _, unit = text.strip().partition(" ")
+    if unit and _is_number(number):
+        return f"write {number} in the cell, and the unit as {name}={unit}"
+    return "leave the cell empty: runs without the metric are not used for it"
 
 
 def _input_names(runs: RunsFile, settings: FitSettings) -> list[str]:
@@ -181,22 +189,25 @@ def _input(runs: RunsFile, name: str) -> tuple[InputColumn, Any]:
     Raises:
         SpecError: a column of numbers has a few texts in it, or a number is not finite.
     """
-    values = [
-        None if isinstance(value, float) and math.isnan(value) else value
-        for value in runs.columns[name]
-    ]
+    values = [None if _is_absent(value) else value for value in runs.columns[name]]
     texts = {value for value in values if isinstance(value, str)}
     odd = sorted(text for text in texts if not _is_number(text))
     if texts and odd and len(odd) <= (1 - _ALMOST_NUMBERS) * len(texts):
         raise SpecError(
-            f"{runs.path}: {name} is {odd[0]!r} in a run, and numbers in the others",
+            f"{runs.locate(values.index(odd[0]))}: {name} is {odd[0]!r}, and numbers in other runs",
             hint="leave the cell empty if the input is absent there",
         )
     if texts and not odd:
         values = [None if value is None else float(value) for value in values]
-    if any(isinstance(value, float) and math.isinf(value) for value in values):
-        raise SpecError(f"{runs.path}: {name} is infinite in a run", hint="fix or remove the run")
+    for row, value in enumerate(values):
+        if isinstance(value, float) and math.isinf(value):
+            problem = f"{runs.locate(row)}: {name} is infinite"
+            raise SpecError(problem, hint="fix or remove the run")
     return column_of(name, values)
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _is_number(text: str) -> bool:
@@ -221,6 +232,18 @@ def _reason_to_leave_out(
                 f"is an input, list the inputs in reads"
             )
     return ""
+
+
+def _notes_on_columns(
+    found: Mapping[str, tuple[InputColumn, Any]], runs: RunsFile
+) -> Iterator[str]:
+    """Yield notes on inputs that are constant, or absent in some runs."""
+    for name, (column, _) in found.items():
+        if is_constant(column):
+            yield f"{name} is the same in all runs: other values are extrapolated"
+        elif column.may_be_absent:
+            absent = sum(map(_is_absent, runs.columns[name]))
+            yield f"{name} is absent in {absent} of {runs.size} runs, as one more value"
 
 
 def _notes_on_order(

@@ -85,8 +85,35 @@ def test_an_unknown_unit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_text_among_numbers_is_refused_with_its_value(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="threads is 'n/a' in a run, and numbers in the others"):
+    with pytest.raises(
+        SpecError, match=r"runs\.csv:2: threads is 'n/a', and numbers in other runs"
+    ):
         learned(tmp_path, [("n/a", "int8", 3.0), *ROWS])
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [("N/A", "leave the cell empty"), ("3.1 ms", "write 3.1 in the cell, and .* latency=ms")],
+)
+def test_a_metric_that_is_a_text_is_refused_with_its_line(
+    tmp_path: Path, text: str, mend: str
+) -> None:
+    named = rf"runs\.csv:82: latency is '{text}'"
+    with pytest.raises(SpecError, match=rf"{named}.*\n.*{mend}"):
+        learned(tmp_path, [*ROWS, (3, "int8", text)])
+
+
+def test_a_run_of_a_folder_is_located_in_its_file(tmp_path: Path) -> None:
+    for name, rows in (("a.csv", ROWS), ("b.csv", [(3, "int8", "much")])):
+        lines = [",".join(map(str, row)) for row in rows]
+        (tmp_path / name).write_text("\n".join(["threads,format,latency", *lines]) + "\n")
+    with pytest.raises(SpecError, match=r"b\.csv:2: latency is 'much'"):
+        Learned(file=str(tmp_path), metrics={"latency": "ms"})
+
+
+def test_absent_inputs_have_a_note(tmp_path: Path) -> None:
+    made = learned(tmp_path, [("", "int8", 3.0), *ROWS])
+    assert "threads is absent in 1 of 81 runs, as one more value" in made.cleaning_notes
 
 
 def test_the_metric_in_other_units_is_no_input(tmp_path: Path) -> None:

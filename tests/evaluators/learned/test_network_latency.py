@@ -89,7 +89,7 @@ def test_a_network_that_was_not_measured_is_predicted_inside_its_band(tmp_path: 
         ("missing.onnx,w1,3", "missing.onnx"),
         ("w16d1.onnx,w1,0", "no number above 0"),
         ("resnet81,w1,3", "resnet18"),
-        (",w1,3", "has no network"),
+        (",w1,3", "networks.csv:27: there is no network"),
     ],
 )
 def test_a_wrong_row_is_refused(tmp_path: Path, row: str, words: str) -> None:
