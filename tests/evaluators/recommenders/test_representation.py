@@ -72,7 +72,7 @@ def test_the_last_of_several_ratings_of_a_pair_counts(tmp_path):
     [
         ("user,item,stars\n1,2,3\n", "has no column 'rating'"),
         ("user,item,rating\n1,2,3\n", "has 1 ratings"),
-        ("user,item,rating\n1,2,x\n", "row 1: rating is 'x'"),
+        ("user,item,rating\n1,2,x\n", ":2: rating is 'x'"),
         (
             "user,item,rating\n" + "".join(f"{row},a,3\n" for row in range(30)),
             "0% of the ratings of the training split are 4 or more",
